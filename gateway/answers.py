@@ -1,8 +1,8 @@
 """Results of statements in the forms that clients ask for: TDengine's REST JSON, or an Arrow
 stream.
 
-Owns the mapping from Arrow types to TDengine's type names and how each value looks in JSON. Refuses
-nothing: whatever a query gives can be shown.
+Owns the mapping from Arrow types to TDengine's type names and how each value looks in JSON.
+Whatever a query gives can be shown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Answer: TypeAlias = Affected | pa.Table
 def table_of(
     columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Sequence[Any]], precision: str = "ms"
 ) -> pa.Table:
-    """A small table made here (SHOW, DESCRIBE, …); TIMESTAMP values are ticks."""
+    """Return a small table made here (SHOW, DESCRIBE, …); TIMESTAMP values are ticks."""
     arrays = []
     fields = []
     for i, (name, kind) in enumerate(columns):
@@ -70,8 +70,8 @@ def to_tdengine(
     timing: int | None = None,
     notices: Sequence[str] = (),
 ) -> bytes:
-    """The body of a good `/rest/sql` answer; *objects* is its `row_with_meta`, *timing* nanoseconds
-    to report.
+    """Return the body of a good `/rest/sql` answer; *objects* is its `row_with_meta`, *timing*
+    nanoseconds to report.
     """
     if isinstance(answer, Affected):
         meta: list[list[Any]] = [["affected_rows", "INT", 4]]
@@ -89,7 +89,7 @@ def to_tdengine(
 
 
 def to_arrow(answer: Answer) -> bytes:
-    """An Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
+    """Return an Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
     table = (
         pa.table({"affected_rows": pa.array([answer.rows], pa.int64())})
         if isinstance(answer, Affected)
@@ -152,7 +152,7 @@ def _longest(sizes: pl.Series) -> int:
 
 
 def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
-    """Values that json.dumps writes as TDengine does."""
+    """Return values that json.dumps writes as TDengine does."""
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
         return times.render(series.cast(pl.Int64), dtype.time_unit, tz)

@@ -29,21 +29,21 @@ from gateway.door import Door
 from gateway.forward import Forwarder, column_from_json, internal_token
 from gateway.influx import Influx
 from gateway.information.schema import Information
-from gateway.ingest import Ingest
-from gateway.intake import Intake
-from gateway.latest import Latest
+from gateway.ingest import RowRoutes
+from gateway.intake import WriteIntake
+from gateway.latest import LatestRoutes
 from gateway.leader_duties import LeaderDuties
-from gateway.registry import Registry
-from gateway.rest import Rest
-from gateway.select import Store
+from gateway.registry import SchemaRegistryRoutes
+from gateway.rest import SqlRoutes
+from gateway.select import StoreClient
 from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
-from gateway.statements.queries import Queries
+from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
-from gateway.statements.writes import Writes
+from gateway.statements.writes import WriteStatements
 from gateway.websocket import Socket
 from gateway.write_path import WritePath
 from penstock import audit, bus, log, tls, vital
@@ -109,7 +109,7 @@ class _Gateway:
         children = Children(self._backends.redis)
         self._writes = WritePath(settings, self._backends, loop, clock)
         self._ddl = DdlParts(settings, self._backends, access, children, loop, clock)
-        intake = Intake(
+        intake = WriteIntake(
             self._writes.publisher,
             children,
             self._writes.ledger,
@@ -136,7 +136,7 @@ class _Gateway:
         self._presence = Presence(settings)
         self._watch(loop)
 
-    def _make_executor(self, intake: Intake, access: Access, clock: SystemClock) -> Executor:
+    def _make_executor(self, intake: WriteIntake, access: Access, clock: SystemClock) -> Executor:
         backends = self._backends
         names = NameResolver(backends.catalog, intake)
         letters = DeadLetterReader(
@@ -145,7 +145,7 @@ class _Gateway:
         information = Information(
             backends.catalog, backends.redis, _version(), access, letters=letters.read
         )
-        queries = Queries(
+        queries = ReadStatements(
             backends.catalog,
             names,
             self._store,
@@ -154,7 +154,7 @@ class _Gateway:
             self._ddl.streams,
             self._ddl.definer.topics,
         )
-        writes = Writes(
+        writes = WriteStatements(
             backends.catalog,
             names,
             intake,
@@ -176,7 +176,7 @@ class _Gateway:
         )
 
     def _make_application(
-        self, intake: Intake, access: Access, clock: SystemClock
+        self, intake: WriteIntake, access: Access, clock: SystemClock
     ) -> web.Application:
         settings = self._settings
         backends = self._backends
@@ -205,13 +205,13 @@ class _Gateway:
         secure = settings.tls_cert is not None
         app = prepare(web.Application(client_max_size=settings.max_body))
         for part in (
-            Rest(self._executor, login, clock, about),
-            Ingest(intake, settings.max_body),
+            SqlRoutes(self._executor, login, clock, about),
+            RowRoutes(intake, settings.max_body),
             self._ddl.stream_tables,
-            Latest(intake, backends.redis),
+            LatestRoutes(intake, backends.redis),
             self._socket,
             Influx(intake, self._ddl.definer, self._forwarder, access, clock),
-            Registry(backends.catalog, access),
+            SchemaRegistryRoutes(backends.catalog, access),
             self._ddl.drain,
             Sessions(login, cookies, self._executor, backends.redis, secure=secure),
             Console(),
@@ -325,8 +325,8 @@ class _Gateway:
         )
 
 
-def _store(settings: GatewaySettings) -> Store:
-    return Store(
+def _store(settings: GatewaySettings) -> StoreClient:
+    return StoreClient(
         settings.store_url,
         settings.user,
         settings.root_password,

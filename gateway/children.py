@@ -3,7 +3,7 @@ one carries.
 
 Owns a cache over the catalog (children made by CREATE TABLE … USING) and Redis (children first seen
 in rows). The first tags a child got win; later ones in rows are ignored, as `ALTER TABLE … SET TAG`
-is the way to change them. Refuses a name that another table of the database has.
+is the way to change them. A name that another table of the database has is refused.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _LIMIT = 500_000
 
 
 def text(value: bytes | str) -> str:
-    """What Redis gave, whichever way its client decodes."""
+    """Return what Redis gave as text, whichever way its client decodes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def to_json(tags: Sequence[Any], layout: RowLayout) -> str:
-    """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as
-    text.
+    """Return the form that `names.children` holds: an object by stored name, bytes as hex, decimals
+    as text.
     """
     keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
     return json.dumps(
@@ -52,7 +52,7 @@ def _to_plain(tag: Any) -> Any:
 
 
 def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
-    """Tags in the table's order; one that was added later is None."""
+    """Return tags in the table's order; one that was added later is None."""
     held = present(layout.stored, json.loads(held_text))
     values = []
     for tag in layout.tags:
@@ -64,7 +64,7 @@ def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
 
 
 def child_names(client: redis.Redis, table_id: int) -> list[str]:
-    """Names of the child tables that were first seen in rows.
+    """Return names of the child tables that were first seen in rows.
 
     Raises:
         BusError: Redis does not answer.
@@ -101,7 +101,7 @@ class Children:
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
     def settle(self, layout: RowLayout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
-        """*frame* with each child's own spelling and tags. New children are registered.
+        """Return *frame* with each child's own spelling and tags. New children are registered.
 
         Raises:
             RowError: a name belongs to another table.
@@ -133,7 +133,7 @@ class Children:
     def find(
         self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
-        """Spelling and tags of one child table, from wherever it is known."""
+        """Return spelling and tags of one child table, from wherever it is known."""
         found = self._recall(layout, name, catalog)
         if found is None:
             held = self._ask(lambda: self._redis.hget(names.children(layout.table_id), name))
@@ -142,12 +142,12 @@ class Children:
         return found
 
     def forget_child(self, layout: RowLayout, name: str) -> None:
-        """The child table was dropped."""
+        """Forget a child table that was dropped."""
         self._seen.pop((layout.table_id, name.lower()), None)
         self._ask(lambda: self._redis.hdel(names.children(layout.table_id), name))
 
     def forget(self, table_id: int) -> None:
-        """The supertable was dropped or its tags changed."""
+        """Forget a supertable: it was dropped, or its tags changed."""
         for key in [k for k in self._seen if k[0] == table_id]:
             del self._seen[key]
 

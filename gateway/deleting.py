@@ -1,8 +1,8 @@
 """WHERE of a DELETE, as the range of times and the child tables it means.
 
 Owns the few conditions a DELETE may have: comparisons of the time column and of tbname, joined by
-AND. Refuses the rest, because a delete takes effect in the log and has to be clear without reading
-a row.
+AND. The rest is refused, because a delete takes effect in the log and has to be clear without
+reading a row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True)
 class Range:
-    """Rows of `tables` (None: all) with low <= ts <= high; nothing when low > high."""
+    """Rows of `tables`, or of all when that is None, with low <= ts <= high; nothing when
+    low > high.
+    """
 
     tables: tuple[str, ...] | None
     low: int = _MIN
@@ -128,7 +130,7 @@ def _intersect(found: Range, tables: tuple[str, ...]) -> Range:
 
 
 def _value(node: exp.Expr) -> Value:
-    """A literal, a negative number, or now plus and minus durations."""
+    """Return a literal, a negative number, or now plus and minus durations."""
     node = node.unnest()
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else int(node.this)

@@ -5,8 +5,8 @@ a wait until scan, exchange and store have reported it. Results of a stream come
 that pushed them out, so a chain of n streams takes n rounds and one more for the store. A stream
 that fills its history keeps what comes meanwhile, barriers or not: a round waits until that has
 come out, too. Then one barrier behind the window events: the notifier reports it when NOTIFY's
-targets have them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses
-nothing, but gives up after the time-out and says who is missing.
+targets have them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). After
+the time-out it gives up and says who is missing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Drain:
                 self._round(topics)
 
     def _topics(self, database: str | None) -> dict[str, int]:
-        """The topics of a database, and those that results of its streams flow into."""
+        """Return the topics of a database, and those that results of its streams flow into."""
         catalog = self._definer.catalog
         if database is None:
             return catalog.topics()
@@ -100,7 +100,9 @@ class Drain:
         self._wait(waiting)
 
     def _await_history(self, topics: dict[str, int]) -> bool:
-        """Wait until streams over these topics have filled their history; whether one was at it."""
+        """Wait until streams over these topics have filled their history; tell whether one was at
+        it.
+        """
         found = False
         while before := self._filling(topics):
             found = True
@@ -118,8 +120,8 @@ class Drain:
         return found
 
     def _filling(self, topics: dict[str, int]) -> dict[tuple[int, str], str]:
-        """How far streams over these topics are with their history, by stream and field of its
-        status.
+        """Return how far streams over these topics are with their history, by stream and field of
+        its status.
         """
         if not self._definer.watch.wait_for_jobs:
             return {}
@@ -166,7 +168,7 @@ class Drain:
         return bool(ask(lambda: self._redis.exists(key)))
 
     def _wait(self, waiting: dict[str, set[str]]) -> None:
-        """Until every barrier has all its fields."""
+        """Wait until every barrier has all its fields."""
 
         def done() -> bool:
             for barrier, fields in waiting.items():

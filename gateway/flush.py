@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.idempotency import Receipt
 from penstock.bus import Delivery
 from penstock.errors import BusError, PenstockError
@@ -14,14 +14,14 @@ from penstock.errors import BusError, PenstockError
 WriteOutcome = Receipt | PenstockError
 
 
-class Flush:
+class RowFlush:
     """Counts the deliveries of one flush; the last one settles its writes."""
 
     def __init__(
         self,
         records: int,
-        receipts: list[tuple[Write, WriteOutcome]],
-        settle: Callable[[list[tuple[Write, WriteOutcome]]], None],
+        receipts: list[tuple[PendingWrite, WriteOutcome]],
+        settle: Callable[[list[tuple[PendingWrite, WriteOutcome]]], None],
         acked: dict[tuple[str, int], int],
     ) -> None:
         """*acked*: told the newest record of each partition."""

@@ -22,7 +22,7 @@ from gateway.ddl.definer import Definer, Elsewhere
 from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
 from gateway.idempotency import Receipt
-from gateway.intake import Intake, database_of, layout_of, refuse_virtual
+from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
@@ -55,7 +55,12 @@ class Influx:
     """The handlers of line protocol."""
 
     def __init__(
-        self, intake: Intake, definer: Definer, forwarder: Forwarder, access: Access, clock: Clock
+        self,
+        intake: WriteIntake,
+        definer: Definer,
+        forwarder: Forwarder,
+        access: Access,
+        clock: Clock,
     ) -> None:
         self._intake = intake
         self._definer = definer
@@ -132,7 +137,7 @@ class Influx:
         return web.Response(status=204, headers=notices.headers(said))
 
     def _rename(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
-        """The points under the names that their tables have."""
+        """Return the points under the names that their tables have."""
         home = self._definer.catalog.database(database)
         if home is None or not home.dot_to_underscore:
             return points
@@ -144,8 +149,8 @@ class Influx:
     async def _prepare(
         self, user: str, database: str, table: str, points: Sequence[Point]
     ) -> tuple[list[Point], list[LineError]]:
-        """The points that *table*, made or widened for them, has columns for, and the lines of the
-        others.
+        """Return the points that *table*, made or widened for them, has columns for, and the lines
+        of the others.
         """
         self._admit(user, database, table)
         good, refused = agreeing(points, self._definer.catalog.table(database, table))
@@ -205,7 +210,7 @@ class Influx:
         """
         known = self._definer.catalog.table(database, table)
         if known is None:
-            self._access.require_rename(user, "CREATE", database, table)
+            self._access.require_named(user, "CREATE", database, table)
         else:
             self._access.require(user, "WRITE", known)
         database_of(self._definer.catalog, database)
@@ -264,7 +269,9 @@ class ColumnDefaults:
 
     @staticmethod
     def text(size: int) -> ColumnType:
-        """Sizes in powers of two, so that a table is not altered for each longer value."""
+        """Return a type with a size in powers of two, so that a table is not altered for each
+        longer value.
+        """
         length = _SMALLEST_TEXT
         while length < size:
             length *= 2
@@ -272,7 +279,7 @@ class ColumnDefaults:
 
 
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
-    """(columns, tags) that the points of one measurement need."""
+    """Return (columns, tags) that the points of one measurement need."""
     columns: dict[str, ColumnType] = {}
     tags: dict[str, int] = {}
     for point in points:
@@ -308,12 +315,12 @@ def _type(value: Any) -> ColumnType:
 
 
 def _of_the_line(error: PenstockError) -> bool:
-    """Whether it is the fault of names that a line has, and not of who writes, where or when."""
+    """Tell whether it is the fault of names that a line has, and not of who writes, where or when."""
     return http.status_of(error) in (400, 409)
 
 
 def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
-    """Those of *response* that are not about its body, and notices of what was written."""
+    """Return those of *response* that are not about its body, and notices of what was written."""
     kept = {
         k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")
     }
@@ -321,7 +328,7 @@ def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
 
 
 def _error_v1(error: PenstockError) -> web.Response:
-    """InfluxDB 1's form of an error: a text."""
+    """Return InfluxDB 1's form of an error: a text."""
     response = http.error_response(error)
     text = error.message + (f" ({error.hint})" if error.hint else "")
     headers = _headers(error, response)
@@ -329,7 +336,7 @@ def _error_v1(error: PenstockError) -> web.Response:
 
 
 def _error_v2(error: PenstockError) -> web.Response:
-    """InfluxDB 2's form of an error, with ours inside."""
+    """Return InfluxDB 2's form of an error, with ours inside."""
     response = http.error_response(error)
     words = {
         400: "invalid",

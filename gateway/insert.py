@@ -97,8 +97,8 @@ def bind_selected(
 
 
 def _places(statement: InsertSelect, given: Sequence[str], layout: RowLayout) -> list[str]:
-    """The column that each selected one is for: by place, but a `tbname` among them is the child
-    table's name wherever it stands.
+    """Return the column that each selected one is for: by place, but a `tbname` among them is the
+    child table's name wherever it stands.
     """
     if statement.columns is not None:
         fields = (Column(TBNAME, ColumnType("VARCHAR", 192)), *layout.fields)

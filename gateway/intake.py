@@ -2,7 +2,7 @@
 have in common.
 
 Owns finding the table (supertable, child or plain) by the names a client used, and claiming
-idempotency keys. Refuses unknown tables with the nearest name.
+idempotency keys. Unknown tables are refused with the nearest name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 
 from gateway.children import Children
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
@@ -35,7 +35,7 @@ Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
 
 def layout_of(database: Database, table: Table) -> RowLayout:
-    """What rows of *table* look like."""
+    """Return what rows of *table* look like."""
     replicated = table.replicated is not None
     numbered = None
     if replicated:
@@ -64,7 +64,7 @@ def layout_of(database: Database, table: Table) -> RowLayout:
 
 
 def database_of(catalog: Catalog, name: str) -> Database:
-    """The database called *name*. Raises CatalogError."""
+    """Return the database called *name*. Raises CatalogError."""
     found = catalog.database(name)
     if found is None:
         close = difflib.get_close_matches(
@@ -85,7 +85,7 @@ def refuse_virtual(layout: RowLayout) -> None:
         )
 
 
-class Intake:
+class WriteIntake:
     """Takes writes from every way in. Event loop only."""
 
     def __init__(
@@ -95,8 +95,8 @@ class Intake:
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         access: Access,
-        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]],
-        send_abroad: Callable[[Write], int],
+        replicate: Callable[[PendingWrite, str | None], asyncio.Future[Receipt]],
+        send_abroad: Callable[[PendingWrite], int],
     ) -> None:
         """
         Args:
@@ -171,7 +171,7 @@ class Intake:
         told: bool = False,
         notices: tuple[str, ...] = (),
     ) -> asyncio.Future[Receipt]:
-        """The same for a table that was found before.
+        """Queue rows of a table that was found before.
 
         Args:
             told: the client hears of notices.
@@ -181,7 +181,7 @@ class Intake:
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         trace = traces.current()
-        write = Write(
+        write = PendingWrite(
             layout,
             rows,
             count,
@@ -210,7 +210,9 @@ class Intake:
         # the table's id, too: a table dropped and made again under its name has not got the rows
         return await self._submit_once(write, key, f"{layout.table_id}:{digest}")
 
-    async def _submit_once(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
+    async def _submit_once(
+        self, write: PendingWrite, key: str, digest: str
+    ) -> asyncio.Future[Receipt]:
         running = self._running.get(key)
         if running is not None:
             # the same client was impatient; a different request under this key is told by the
@@ -244,7 +246,7 @@ class Intake:
     async def locate_for(
         self, user: str, right: Right, database: str, name: str
     ) -> tuple[RowLayout, str | None]:
-        """The same for somebody who needs a right on it: who has none is not told whether it
+        """Find a table for somebody who needs a right on it: who has none is not told whether it
         exists. Raises AuthError, CatalogError.
         """
         try:
@@ -260,14 +262,14 @@ class Intake:
         return found
 
     async def locate(self, database: str, name: str) -> tuple[RowLayout, str | None]:
-        """The layout of *name* and, when it is a child table, its own spelling. Raises
+        """Return the layout of *name* and, when it is a child table, its own spelling. Raises
         CatalogError.
         """
         return self.find(database, name) or await self._search(database, name)
 
     def find(self, database: str, name: str) -> tuple[RowLayout, str | None] | None:
-        """The layout of *name* and, when it is a child table, its own spelling; None: not in the
-        catalog (it may be in Redis).
+        """Return the layout of *name* and, when it is a child table, its own spelling; None when it
+        is not in the catalog (it may be in Redis).
         """
         catalog = self._catalog()
         if catalog.revision != self._revision:
@@ -297,7 +299,7 @@ class Intake:
         )
 
     async def _search(self, database: str, name: str) -> tuple[RowLayout, str | None]:
-        """A child table that was first seen in rows: Redis knows it."""
+        """Find a child table that was first seen in rows: Redis knows it."""
         catalog = self._catalog()
         home = database_of(catalog, database)
         stables = [layout_of(home, t) for t in catalog.tables(database) if t.kind == "stable"]

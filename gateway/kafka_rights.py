@@ -1,4 +1,4 @@
-"""What users of the catalog may do in Kafka itself: their passwords there, and rules made from
+"""Rights of the catalog's users in Kafka itself: their passwords there, and rules made from
 their grants.
 
 Owns the pure `rules_of`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
@@ -61,11 +61,7 @@ def rules_of(catalog: Catalog, access: Access) -> set[Rule]:
 def _of_user(catalog: Catalog, access: Access, user: str) -> Iterator[Rule]:
     reads = False
     for operation in _OPERATIONS:
-        if access.may(user, operation, None) or access.may(user, "ADMIN", None):
-            topics = [(_EVERY_TOPIC, True)]
-        else:
-            held = [d for d in catalog.databases() if access.may(user, operation, d)]
-            topics = [topic for database in held for topic in _topics(database)]
+        topics = _topics_of_user(catalog, access, user, operation)
         for name, prefixed in topics:
             yield Rule(user, operation, "TOPIC", name, prefixed)
             yield Rule(user, "DESCRIBE", "TOPIC", name, prefixed)
@@ -73,6 +69,16 @@ def _of_user(catalog: Catalog, access: Access, user: str) -> Iterator[Rule]:
     if reads:
         yield Rule(user, "READ", "GROUP", user)
         yield Rule(user, "READ", "GROUP", f"{user}:", True)
+
+
+def _topics_of_user(
+    catalog: Catalog, access: Access, user: str, operation: Literal["READ", "WRITE"]
+) -> list[tuple[str, bool]]:
+    """Return names of topics that *user* may read or write, and whether they are beginnings."""
+    if access.may(user, operation, None) or access.may(user, "ADMIN", None):
+        return [(_EVERY_TOPIC, True)]
+    databases = [d for d in catalog.databases() if access.may(user, operation, d)]
+    return [topic for database in databases for topic in _topics(database)]
 
 
 def _topics(database: Database) -> list[tuple[str, bool]]:

@@ -17,7 +17,7 @@ from aiohttp import web
 from gateway import http
 from gateway.children import text
 from gateway.door import Door, user_of
-from gateway.intake import Intake
+from gateway.intake import WriteIntake
 from penstock import names
 from penstock.catalog.stored import present
 from penstock.errors import SchemaError
@@ -26,10 +26,10 @@ from penstock.redis_link import ask
 _MOST = 10_000
 
 
-class Latest:
+class LatestRoutes:
     """The handler."""
 
-    def __init__(self, intake: Intake, client: redis.Redis) -> None:
+    def __init__(self, intake: WriteIntake, client: redis.Redis) -> None:
         self._intake = intake
         self._redis = client
 

@@ -1,4 +1,4 @@
-"""What rows of a table look like to who writes them."""
+"""The shape of a table's rows, to who writes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OP = "_op"
 
 @dataclass(frozen=True)
 class RowLayout:
-    """What rows of one table look like. `columns[0]` is the time column; `max_ahead` in ticks."""
+    """The shape of one table's rows. `columns[0]` is the time column; `max_ahead` in ticks."""
 
     table_id: int
     schema_id: int
@@ -50,12 +50,12 @@ class RowLayout:
 
     @property
     def values(self) -> tuple[Column, ...]:
-        """Columns that are no part of the key."""
+        """Return columns that are no part of the key."""
         return tuple(c for c in self.columns[1:] if c.name != self.key_column)
 
     @property
     def stamped(self) -> bool:
-        """A stream without a time column: its first two columns, time and number, come by
+        """Tell a stream without a time column: its first two columns, time and number, come by
         themselves.
         """
         return self.time == names.EVENT_TIME and self.key_column == names.EVENT_NUMBER

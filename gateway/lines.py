@@ -1,7 +1,7 @@
 """InfluxDB line protocol: text to points.
 
-Owns the grammar, escapes included, and the types of field values. Refuses a line with its number
-and the reason; what tables the points become is `gateway/influx.py`'s business.
+Owns the grammar, escapes included, and the types of field values. A bad line is refused with its
+number and the reason; what tables the points become is `gateway/influx.py`'s business.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Point:
 
 
 def parse(text: str) -> tuple[list[Point], list[LineError]]:
-    """The points of a body, and its bad lines. A bad line costs only itself."""
+    """Return the points of a body, and its bad lines. A bad line costs only itself."""
     points = []
     refused = []
     number = 0

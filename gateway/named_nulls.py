@@ -22,11 +22,12 @@ _OP = "_op"
 def note(
     frame: pl.DataFrame, columns: Sequence[str], named: Callable[[str], Sequence[bool]] | None
 ) -> pl.DataFrame:
-    """*frame* with the names of the columns that each partial row sets to NULL, if there are any.
+    """Return *frame* with the names of the columns that each partial row sets to NULL, if there are
+    any.
 
     Args:
         columns: those that may be NULL and that the write names.
-        named: tells which rows name a column; None: all of them do.
+        named: tells which rows name a column; without it all of them do.
     """
     partial = frame.get_column(_OP) == MERGE
     found = []
@@ -48,8 +49,8 @@ def note(
 def spell_out(
     frame: pl.DataFrame, values: Sequence[Column], counts: Sequence[int]
 ) -> tuple[pl.DataFrame, list[int]]:
-    """*frame* with a CLEAR before each row that has one coming, and how many rows each write has
-    then.
+    """Return *frame* with a CLEAR before each row that has one coming, and how many rows each write
+    has then.
 
     *values*: the table's columns that are no part of its key.
     """

@@ -1,8 +1,8 @@
 """Rows on their way to Kafka: gathers writes, has row batches made of them and answers when Kafka
 has them.
 
-Owns one thread that prepares and encodes (so the event loop stays free and order is kept without a
-lock per table) and the memory that waiting writes may take. A write is acked when every record of
+Owns one thread that prepares and encodes, so the event loop stays free and order is kept without a
+lock per table. A write is acked when every record of
 its flush is on all replicas. Writes are refused when Kafka is known to be down or memory is short;
 what was queued when Kafka went down fails after the delivery timeout, and then its outcome is
 unknown: an idempotency key makes the retry safe.
@@ -17,11 +17,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 from gateway import notices
-from gateway.coalescer import Coalescer, Write
-from gateway.flush import Flush, WriteOutcome
+from gateway.coalescer import PendingWrite
+from gateway.flush import RowFlush, WriteOutcome
 from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.row_batches import RowBatches, internal_error
+from gateway.write_queue import WriteQueue
 from penstock import log, vital
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
@@ -30,7 +31,6 @@ from penstock.errors import BusError, PenstockError
 from penstock.gate import Gate
 
 _log = log.get("gateway.publisher")
-_IDLE_S = 3600.0
 
 
 class RowPublisher:
@@ -55,17 +55,13 @@ class RowPublisher:
             max_bytes, max_writes: what may wait or be under way at once.
         """
         self._gate = gate
-        self._held: list[list[Write]] = []
-        self._look = False
         self._bus = bus
         self._batches = batches
         self._ledger = ledger
         self._catalog = catalog
         self._loop = loop
         self._clock = clock
-        self._box = Coalescer(max_bytes, max_writes)
-        self._wake = threading.Condition()
-        self._closing = False
+        self._queue = WriteQueue(clock, max_bytes, max_writes)
         self._busy_since: float | None = None
         #: why Kafka cannot be reached; None while it can, as far as is known
         self.down: str | None = None
@@ -79,7 +75,7 @@ class RowPublisher:
         self._thread = threading.Thread(target=self._run, name="rows", daemon=True)
         self._thread.start()
 
-    def write(self, write: Write) -> asyncio.Future[Receipt]:
+    def write(self, write: PendingWrite) -> asyncio.Future[Receipt]:
         """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""
         if self.down is not None:
             raise BusError(
@@ -89,24 +85,17 @@ class RowPublisher:
                 hint="try again later",
                 retryable=True,
             )
-        now = self._clock.monotonic()
-        with self._wake:
-            first = self._box.empty
-            self._box.offer(write, now)
-            # a thread that lingers for more wakes by itself: waking it for each write would cost
-            # more than the write
-            if first or self._box.wait(now) == 0.0:
-                self._wake.notify()
+        self._queue.put(write)
         return write.done
 
     @property
     def pending(self) -> tuple[int, int]:
         """Return (writes, bytes) waiting or under way."""
-        return self._box.pending
+        return self._queue.pending
 
     def silence(self) -> float:
         """Return infinity when the thread is gone, without which nothing is written; else 0."""
-        return 0.0 if self._thread.is_alive() or self._closing else float("inf")
+        return 0.0 if self._thread.is_alive() or self._queue.closing else float("inf")
 
     def busy(self) -> float:
         """Return the seconds that the thread has worked on the group of writes it has now."""
@@ -114,52 +103,34 @@ class RowPublisher:
         return self._clock.monotonic() - since if since is not None else 0.0
 
     def look_again(self) -> None:
-        """The catalog has changed: what is held may go now."""
-        with self._wake:
-            self._look = True
-            self._wake.notify()
+        """Try what is held again: the catalog has changed."""
+        self._queue.look_again()
 
     def close(self) -> None:
         """Send what was taken in, then stop the thread."""
-        with self._wake:
-            self._closing = True
-            self._wake.notify()
+        self._queue.close()
         self._thread.join()
 
     # ---------------------------------------------------------------- the thread
 
     @vital.run
     def _run(self) -> None:
-        groups = self._next_groups()
+        groups = self._queue.take()
         while groups is not None:
             for group in groups:
                 self._busy_since = self._clock.monotonic()
                 self._attempt(group)
             self._busy_since = None
-            groups = self._next_groups()
+            groups = self._queue.take()
         stopped = BusError(
             "the gateway stops while partitions change",
             code="E_MOVING",
             hint="send it again",
             retryable=True,
         )
-        self._finish([(w, stopped) for group in self._held for w in group])
+        self._finish([(w, stopped) for w in self._queue.held])
 
-    def _next_groups(self) -> list[list[Write]] | None:
-        """Wait for writes that leave together; None once all were sent and no more come."""
-        with self._wake:
-            wait = self._box.wait(self._clock.monotonic())
-            while wait != 0.0 and not self._closing and not self._look:
-                self._wake.wait(_IDLE_S if wait is None else wait)
-                wait = self._box.wait(self._clock.monotonic())
-            if self._closing and wait is None:
-                return None
-            groups = [*self._held, *self._box.take(self._clock.monotonic())]
-            self._held = []
-            self._look = False
-            return groups
-
-    def _attempt(self, group: list[Write]) -> None:
+    def _attempt(self, group: list[PendingWrite]) -> None:
         """Publish a group; where a fault is nobody's, its writes go one by one, and only the one to
         blame is refused.
         """
@@ -175,12 +146,11 @@ class RowPublisher:
                 return
             self._finish([(w, internal_error(bug)) for w in group])
 
-    def _publish(self, group: list[Write]) -> None:
+    def _publish(self, group: list[PendingWrite]) -> None:
         catalog = self._catalog()
         layout = _with_present_topic(group[0].layout, catalog)
         if not self._gate.enter(layout.topic):
-            with self._wake:
-                self._held.append(group)
+            self._queue.hold(group)
             return
         try:
             self._publish_to(layout, group, catalog)
@@ -188,7 +158,7 @@ class RowPublisher:
             self._gate.leave(layout.topic)
             raise
 
-    def _publish_to(self, layout: RowLayout, group: list[Write], catalog: Catalog) -> None:
+    def _publish_to(self, layout: RowLayout, group: list[PendingWrite], catalog: Catalog) -> None:
         rows = self._batches.check(group, self._clock.now(), catalog)
         writes = rows.writes
         # nothing is told before all is encoded: a group that fails until then is tried again write
@@ -209,7 +179,7 @@ class RowPublisher:
         self,
         topic: str,
         records: Sequence[tuple[int, bytes]],
-        receipts: list[tuple[Write, WriteOutcome]],
+        receipts: list[tuple[PendingWrite, WriteOutcome]],
     ) -> None:
         if not records:
             self._gate.leave(topic)
@@ -217,19 +187,19 @@ class RowPublisher:
             return
         sent = self._clock.monotonic()
 
-        def settle(outcomes: list[tuple[Write, WriteOutcome]]) -> None:
+        def settle(outcomes: list[tuple[PendingWrite, WriteOutcome]]) -> None:
             self._gate.leave(topic)
             self.on_confirmed(self._clock.monotonic() - sent)
             self._settle(outcomes)
 
-        flush = Flush(len(records), receipts, settle, self.acked)
+        flush = RowFlush(len(records), receipts, settle, self.acked)
         for partition, value in records:
             try:
                 self._bus.send(topic, value, partition=partition, on_delivery=flush.count)
             except BusError as error:
                 flush.count(error)
 
-    def _settle(self, outcomes: list[tuple[Write, WriteOutcome]]) -> None:
+    def _settle(self, outcomes: list[tuple[PendingWrite, WriteOutcome]]) -> None:
         """Answer the writes of a flush whose records have all come back (in the bus's thread)."""
         for write, outcome in outcomes:
             self.rows += outcome.rows if isinstance(outcome, Receipt) else 0
@@ -237,10 +207,8 @@ class RowPublisher:
                 self._ledger.finish(write.claim, write.digest, outcome)
         self._finish(outcomes)
 
-    def _finish(self, outcomes: Sequence[tuple[Write, WriteOutcome]]) -> None:
-        with self._wake:
-            for write, _ in outcomes:
-                self._box.release(write)
+    def _finish(self, outcomes: Sequence[tuple[PendingWrite, WriteOutcome]]) -> None:
+        self._queue.release(write for write, _ in outcomes)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(_resolve, outcomes)
 
@@ -249,7 +217,7 @@ def _ignore(_: float) -> None:
     return
 
 
-def _resolve(outcomes: Sequence[tuple[Write, WriteOutcome]]) -> None:
+def _resolve(outcomes: Sequence[tuple[PendingWrite, WriteOutcome]]) -> None:
     for write, outcome in outcomes:
         if write.done.done():
             continue

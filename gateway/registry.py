@@ -2,7 +2,7 @@
 topics with it.
 
 Owns the paths and the error numbers of that API; what is registered, `penstock.catalog.registry`
-says. Refuses to register anything: tables are made by SQL.
+says. Nothing is registered here: tables are made by SQL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.errors import AuthError, PenstockError
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class Registry:
+class SchemaRegistryRoutes:
     """Subjects are `<topic>-<table>`; versions count from 1."""
 
     def __init__(self, catalog: Callable[[], Catalog], access: Access) -> None:
@@ -31,7 +31,7 @@ class Registry:
         self._access = access
 
     def _catalog(self, request: web.Request) -> Catalog:
-        """What the user may see: a table that is not theirs has no subject here."""
+        """Return what the user may see: a table that is not theirs has no subject here."""
         return visible(self._all(), self._access, user_of(request))
 
     def routes(self, door: Door) -> list[web.RouteDef]:

@@ -28,7 +28,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 _SMALL = 2_000
 
 
-class Rest:
+class SqlRoutes:
     """The handlers; `routes` mounts them."""
 
     def __init__(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from gateway import named_nulls, row_checks, rows
 from gateway.children import Children
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.layout import RowLayout
 from penstock import log, traces, vital
 from penstock.catalog.view import Catalog
@@ -35,9 +35,9 @@ class CheckedRows:
     """
 
     frame: pl.DataFrame
-    writes: list[Write]
+    writes: list[PendingWrite]
     counts: list[int]
-    refused: list[tuple[Write, PenstockError]]
+    refused: list[tuple[PendingWrite, PenstockError]]
 
 
 class RowBatches:
@@ -47,7 +47,7 @@ class RowBatches:
         self._children = children
         self._codecs: dict[tuple[int, int], TableCodec] = {}
 
-    def check(self, group: list[Write], now: int, catalog: Catalog) -> CheckedRows:
+    def check(self, group: list[PendingWrite], now: int, catalog: Catalog) -> CheckedRows:
         """Check the rows of a group: all at once when all are good, one by one to find the bad
         ones. *now* in nanoseconds.
         """
@@ -62,10 +62,10 @@ class RowBatches:
                 raise
         return self._check_each(group, now, catalog)
 
-    def _check_each(self, group: list[Write], now: int, catalog: Catalog) -> CheckedRows:
+    def _check_each(self, group: list[PendingWrite], now: int, catalog: Catalog) -> CheckedRows:
         frames: list[pl.DataFrame] = []
-        good: list[Write] = []
-        bad: list[tuple[Write, PenstockError]] = []
+        good: list[PendingWrite] = []
+        bad: list[tuple[PendingWrite, PenstockError]] = []
         for write in group:
             try:
                 frames.append(self._frame([write], now, catalog)[0])
@@ -79,7 +79,7 @@ class RowBatches:
         return CheckedRows(whole, good, [f.height for f in frames], bad)
 
     def _frame(
-        self, group: list[Write], now: int, catalog: Catalog
+        self, group: list[PendingWrite], now: int, catalog: Catalog
     ) -> tuple[pl.DataFrame, list[int]]:
         """Return the rows of all writes, and how many each has."""
         layout = group[0].layout
@@ -143,7 +143,7 @@ def internal_error(bug: BaseException) -> BusError:
     return BusError("the rows could not be written", code="E_INTERNAL", detail=type(bug).__name__)
 
 
-def frame_of(layout: RowLayout, write: Write) -> pl.DataFrame:
+def frame_of(layout: RowLayout, write: PendingWrite) -> pl.DataFrame:
     """Return the rows of a write. Raises SchemaError."""
     body = write.body
     if isinstance(body, pl.DataFrame):
@@ -161,7 +161,7 @@ def frame_of(layout: RowLayout, write: Write) -> pl.DataFrame:
         ) from None
 
 
-def _are_alike(group: Sequence[Write]) -> bool:
+def _are_alike(group: Sequence[PendingWrite]) -> bool:
     """Tell whether all writes are JSON objects that are read in the same way."""
     first = group[0]
     return all(
@@ -169,6 +169,6 @@ def _are_alike(group: Sequence[Write]) -> bool:
     )
 
 
-def _objects(write: Write) -> list[Mapping[str, object]]:
+def _objects(write: PendingWrite) -> list[Mapping[str, object]]:
     assert isinstance(write.body, list)
     return write.body

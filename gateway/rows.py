@@ -257,15 +257,7 @@ def _finish(
     uneven: _Uneven | None,
 ) -> pl.DataFrame:
     """Put missing columns in, in the table's order, with the operation each row is."""
-    if layout.stamped and names.EVENT_NUMBER not in ready:
-        _stamp(layout, ready, height)
-    if layout.time not in ready:
-        raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
-    if layout.plain or child is not None:
-        ready[TBNAME] = _repeat(TBNAME, child or layout.table, pl.String(), height)
-    elif TBNAME not in ready:
-        hint = 'rows of a supertable name their child table: {"tbname": "d1", …}'
-        raise RowError("is missing", row=0, column=TBNAME, hint=hint)
+    _complete_key(layout, ready, height, child)
     absent = any(c.name not in ready for c in layout.columns)
     columns = [ready[TBNAME].alias(TBNAME), _operations(layout, height, uneven, absent=absent)]
     for field in layout.fields:
@@ -278,6 +270,21 @@ def _finish(
         return frame
     given = [c.name for c in layout.values if c.name in ready]
     return named_nulls.note(frame, given, None if uneven is None else uneven.have)
+
+
+def _complete_key(
+    layout: RowLayout, ready: dict[str, pl.Series], height: int, child: str | None
+) -> None:
+    """Put in what rows need not say: times and numbers of a stream's, the only child table."""
+    if layout.stamped and names.EVENT_NUMBER not in ready:
+        _stamp(layout, ready, height)
+    if layout.time not in ready:
+        raise RowError("is missing", row=0, column=layout.time, hint="every row has its time")
+    if layout.plain or child is not None:
+        ready[TBNAME] = _repeat(TBNAME, child or layout.table, pl.String(), height)
+    elif TBNAME not in ready:
+        hint = 'rows of a supertable name their child table: {"tbname": "d1", …}'
+        raise RowError("is missing", row=0, column=TBNAME, hint=hint)
 
 
 def _operations(

@@ -2,7 +2,7 @@
 prints.
 
 Owns turning a password into a token, and a link that is good once into a session of the console. A
-token makes no token that outlives it. Refuses a link that was opened before: Redis remembers its id
+token makes no token that outlives it. A link opens once: Redis remembers its id
 for as long as it could be opened.
 """
 
@@ -81,7 +81,7 @@ class Sessions:
         )
 
     async def _revoke(self, request: web.Request) -> web.Response:
-        """All tokens of the caller."""
+        """Revoke all tokens of the caller."""
         user = user_of(request)
         await self._executor.run(
             f"REVOKE TOKENS FROM {quote_name(user)}",

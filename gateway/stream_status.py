@@ -1,4 +1,5 @@
-"""What readers of a stream's source say of it in Redis: how far each is, and what it has counted.
+"""Reports on a stream in Redis, by the readers of its source: how far each is, and what it has
+counted.
 
 Knows the fields of `names.stream_status`; does not interpret what a stream computes.
 """

@@ -4,7 +4,7 @@ passes rows on to their leaders.
 Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables
 they may see. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked here like
 those of any table, and written by one producer per table, so a change of the leader loses and
-doubles nothing. Refused: dropping a table that somebody subscribes to.
+doubles nothing. A table that somebody subscribes to is not dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import redis
 from aiohttp import web
 
 from gateway import http, row_checks
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.row_batches import frame_of
@@ -46,7 +46,7 @@ _LOOK_SECONDS = 0.02
 _GONE_SECONDS = 5.0
 
 
-class StreamTables:
+class StreamTableGroups:
     """`write` from the event loop; the rest from the DDL thread or others."""
 
     def __init__(
@@ -92,7 +92,7 @@ class StreamTables:
     # ---------------------------------------------------------------- what there is
 
     def group(self, wanted: int | str) -> Group:
-        """The group with this id or alias. Raises CatalogError."""
+        """Return the group with this id or alias. Raises CatalogError."""
         if not self.groups.groups:
             missing = GROUPS if not self.groups.groups else "streamingHAMode"
             raise CatalogError(
@@ -107,7 +107,7 @@ class StreamTables:
         return self._registry.alive(nodes)
 
     def check_quorum(self, group: Group) -> None:
-        """Refuse what would wait for ever. Raises RemoteError (`E_NO_QUORUM`)."""
+        """Raise RemoteError (`E_NO_QUORUM`) for what would wait for ever."""
         alive = self._alive(group.members)
         if len(alive) < group.majority:
             there = ", ".join(alive) or "none"
@@ -171,7 +171,7 @@ class StreamTables:
         return False
 
     def check_unused(self, tables: Sequence[Table]) -> None:
-        """Refuse to drop tables that somebody subscribes to. Raises CatalogError (`E_IN_USE`)."""
+        """Raise CatalogError (`E_IN_USE`) for tables that somebody subscribes to."""
         if not tables:
             return
         wanted = {f"{t.database}.{t.name}": t for t in tables}
@@ -205,7 +205,7 @@ class StreamTables:
 
     # ---------------------------------------------------------------- rows
 
-    def write(self, write: Write, key: str | None) -> asyncio.Future[Receipt]:
+    def write(self, write: PendingWrite, key: str | None) -> asyncio.Future[Receipt]:
         """Have the leader write rows; with *key*, only if that is new."""
 
         async def run() -> None:
@@ -230,7 +230,7 @@ class StreamTables:
         task.add_done_callback(self._running.discard)
         return write.done
 
-    def _submit(self, write: Write, key: str | None) -> Future[int]:
+    def _submit(self, write: PendingWrite, key: str | None) -> Future[int]:
         layout = write.layout
         frame = frame_of(layout, write)
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
@@ -256,7 +256,7 @@ class StreamTables:
             return found
 
     def _once(self, table: Table, data: pa.Table, key: str) -> Future[int]:
-        """A write under an idempotency key is the only one of a producer named by it."""
+        """Send a write under an idempotency key: the only one of a producer named by it."""
         assert table.replicated is not None
         name = f"{table.database}.{table.name}"
         appender = Appender(
@@ -272,7 +272,7 @@ class StreamTables:
 
 
 def replication_of(group: int, o: StreamTableOptions) -> Replicated:
-    """What a statement's options say, as the catalog has it."""
+    """Return what a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:
         purge = Purge(
@@ -300,7 +300,7 @@ def replication_of(group: int, o: StreamTableOptions) -> Replicated:
 
 
 def options_of(table: Replicated) -> StreamTableOptions:
-    """The options that make a table like this one."""
+    """Return the options that make a table like this one."""
     purge = table.purge
     return StreamTableOptions(
         table.group,

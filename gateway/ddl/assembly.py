@@ -29,7 +29,7 @@ from gateway.federation.views import MaterializedViews
 from gateway.kafka_rights import KafkaRights, NoPasswords
 from gateway.repartition.coordinator import RepartitionCoordinator
 from gateway.settings import GatewaySettings
-from gateway.stream_tables import StreamTables
+from gateway.stream_tables import StreamTableGroups
 from penstock import tls
 from penstock.access import Access
 from penstock.clock import Clock
@@ -61,7 +61,7 @@ class DdlParts:
             clock,
             Outbound(settings, access, settings.notify_allow),
         )
-        self.stream_tables = StreamTables(
+        self.stream_tables = StreamTableGroups(
             settings.raft_groups,
             backends.redis,
             backends.catalog,

@@ -67,7 +67,7 @@ class ChildTables:
                 self._tell(entry, "tag")
 
     def find_table(self, database: str, name: str) -> tuple[Table, str | None] | None:
-        """See `penstock.catalog.virtual.Find`."""
+        """Find a table as `penstock.catalog.virtual.Find` says."""
         if self._definer.catalog.database(database) is None:
             return None
         if (table := self._definer.catalog.table(database, name)) is not None:

@@ -1,5 +1,4 @@
-"""DDL statements as calls of the rules: which rule each statement means, and what to wait for
-afterwards.
+"""DDL statements as calls of the rules.
 
 Runs in the DDL thread; what may take long (a topic being read, a stream going live) is handed back
 as a function for another thread, so that one slow statement does not hold up the next.

@@ -13,7 +13,7 @@ from gateway.ddl.table_definitions import After
 from gateway.federation.external_streams import ExternalStreams
 from gateway.federation.mirrors import Mirrors
 from gateway.federation.views import MaterializedViews
-from gateway.stream_tables import StreamTables
+from gateway.stream_tables import StreamTableGroups
 from penstock.catalog import changes, functions
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import External, Table
@@ -33,7 +33,7 @@ class Drops:
         views: MaterializedViews,
         mirrors: Mirrors,
         principals: Principals,
-        stream_tables: StreamTables,
+        stream_tables: StreamTableGroups,
     ) -> None:
         self._definer = definer
         self._removal = removal

@@ -50,7 +50,7 @@ class Without:
 
 
 def _same(plan: StreamPlan) -> StreamPlan:
-    """*plan* without what may change while its state is kept."""
+    """Return *plan* without what may change while its state is kept."""
     return replace(
         plan,
         stream_id=0,
@@ -68,8 +68,8 @@ def _same(plan: StreamPlan) -> StreamPlan:
 
 
 def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) -> PlannedStream:
-    """*planned* with the automatic tags that the result of the stream it replaces, *known*, has
-    already.
+    """Return *planned* with the automatic tags that the result of the stream it replaces, *known*,
+    has already.
     """
     made = planned.new_target
     target = planned.plan.target
@@ -85,12 +85,12 @@ def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) 
 
 
 def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
-    """Whether *new* can go on with the state of *old*."""
+    """Tell whether *new* can go on with the state of *old*."""
     return _same(old) == _same(new)
 
 
 def with_new_options(old: StreamPlan, new: StreamPlan) -> StreamPlan:
-    """*old* with the options of *new*, which keeps its state."""
+    """Return *old* with the options of *new*, which keeps its state."""
     return replace(
         old,
         sql=new.sql,
@@ -103,8 +103,8 @@ def with_new_options(old: StreamPlan, new: StreamPlan) -> StreamPlan:
 
 
 def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
-    """The result table to keep, when the replaced stream's fits; None: the plan says where results
-    go.
+    """Return the result table to keep, when the replaced stream's fits; else None, and the plan
+    says where results go.
 
     Raises:
         CatalogError: the stream would start over with half of its windows, or with other columns.
@@ -137,7 +137,7 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
 
 
 def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
-    """*plan* with the options of ALTER STREAM."""
+    """Return *plan* with the options of ALTER STREAM."""
     given = {
         f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)
     }
@@ -151,27 +151,12 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
             hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
         )
     made = plan
-    for name in ALTERABLE[:2]:
-        if name in given:
-            length: Duration = given[name]
-            if length.value <= 0 or length.natural:
-                raise statement.error(
-                    f"{name.upper()} needs a length of time above 0",
-                    statement.stream,
-                    code="E_DURATION",
-                )
-            if name == "delete_mark":
-                least = [
-                    length,
-                    plan.watermark,
-                    *([plan.window.size] if isinstance(plan.window, Interval) else []),
-                ]
-                length = max(least, key=lambda d: d.ticks("ns"))
-            made = (
-                replace(made, idle_timeout=length)
-                if name == "idle_timeout"
-                else replace(made, delete_mark=length)
-            )
+    if "idle_timeout" in given:
+        length = _length(statement, "idle_timeout", given["idle_timeout"])
+        made = replace(made, idle_timeout=length)
+    if "delete_mark" in given:
+        length = _length(statement, "delete_mark", given["delete_mark"])
+        made = replace(made, delete_mark=_longest(plan, length))
     if "on_error" in given:
         made = replace(made, on_error="stop" if given["on_error"] == "stop" else "dead_letter")
     quotas = {name: given[name] for name in ("max_results", "max_state") if name in given}
@@ -179,3 +164,22 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     parsed = parse_one(plan.sql)
     assert isinstance(parsed, CreateStream)
     return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))
+
+
+def _length(statement: AlterStream, name: str, length: Duration) -> Duration:
+    """Return *length* if it is one. Raises SqlSemanticError."""
+    if length.value <= 0 or length.natural:
+        raise statement.error(
+            f"{name.upper()} needs a length of time above 0",
+            statement.stream,
+            code="E_DURATION",
+        )
+    return length
+
+
+def _longest(plan: StreamPlan, mark: Duration) -> Duration:
+    """Return *mark*, but not less than what the stream's windows need."""
+    needed = [mark, plan.watermark]
+    if isinstance(plan.window, Interval):
+        needed.append(plan.window.size)
+    return max(needed, key=lambda d: d.ticks("ns"))

@@ -1,5 +1,5 @@
-"""What partition processors say of a stream: that it is live, that it has failed, and what their
-open windows hold.
+"""Replies of partition processors about a stream: that it is live, that it has failed, and what
+their open windows hold.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from gateway.ddl.child_tables import ChildTables
 from gateway.ddl.definer import Definer
 from gateway.ddl.resolution import columns_of, home_of
 from gateway.intake import database_of, layout_of
-from gateway.stream_tables import StreamTables, replication_of
+from gateway.stream_tables import StreamTableGroups, replication_of
 from penstock.catalog import changes, stream_tables, virtual
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Table, VirtualColumn
@@ -31,7 +31,7 @@ class TableDefinitions:
         self,
         definer: Definer,
         child_tables: ChildTables,
-        groups: StreamTables,
+        groups: StreamTableGroups,
         clock: Clock,
     ) -> None:
         """*groups*: of the stream tables."""

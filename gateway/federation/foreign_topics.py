@@ -17,7 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from gateway import row_checks
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.ddl.definer import Definer
 from gateway.row_batches import frame_of
 from penstock import foreign
@@ -101,14 +101,14 @@ class ForeignTopics:
             raise
 
     def forget(self, table: Table) -> None:
-        """The stream was dropped; the topic stays as it is."""
+        """Forget a stream that was dropped; the topic stays as it is."""
         external.forget_secret(self._data_dir, table.id)
         with self._lock:
             writer = self._writers.pop(table.id, None)
         if writer is not None:
             writer.close()
 
-    def write(self, write: Write) -> int:
+    def write(self, write: PendingWrite) -> int:
         """Write a message for each row and wait until the brokers have them. Raises SchemaError,
         BusError, RemoteError.
         """
@@ -142,7 +142,7 @@ class ForeignTopics:
         return len(sent)
 
     def _reach(self, topic: Topic, password: str) -> Brokers:
-        """Raises CatalogError, BusError."""
+        """Connect to the brokers of *topic*. Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
         return foreign.reached(
             topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S
@@ -197,7 +197,7 @@ class _Writer:
 
 
 def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:
-    """Where each partition begins to count. Raises CatalogError when there is no such topic,
+    """Return where each partition begins to count. Raises CatalogError when there is no such topic,
     BusError when nobody answers.
     """
     with foreign.quiet(topic):

@@ -1,4 +1,4 @@
-"""Where a materialized view begins to read its source."""
+"""The place in its source where a materialized view begins."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class TableLists:
         return table_of(columns.TAGS, rows)
 
     def _list_children(self, table: Table) -> dict[str, int]:
-        """Child tables from the catalog and from rows: name → id (0 where there is none)."""
+        """Return child tables from the catalog and from rows: name → id (0 where there is none)."""
         made: list[Child] = self._viewer.catalog.children(table.id)
         return {
             **dict.fromkeys(child_names(self._viewer.redis, table.id), 0),
@@ -124,7 +124,7 @@ class TableLists:
         }
 
     def _count(self, table: Table) -> int:
-        """Number of child tables; Redis is asked for names of the catalog's only, some at a
+        """Count child tables; Redis is asked for names of the catalog's only, some at a
         time.
         """
         made = [c.name for c in self._viewer.catalog.children(table.id)]

@@ -188,8 +188,8 @@ class RepartitionCoordinator:
         pad(self._bootstrap, self._admin, topic, ends)
 
     def _open(self, database: Database) -> None:
-        """The first record of each new partition has its lane take over what the old one's had;
-        then the padding goes.
+        """Have the processors of new partitions take over what those of the old ones had, by the
+        first record of each; then the padding goes.
         """
         begins = generations.begins(database)
         topic = database.next_topic

@@ -1,4 +1,4 @@
-"""What a request says beside its text."""
+"""The context of a request's statements: all that it says beside their text."""
 
 from __future__ import annotations
 

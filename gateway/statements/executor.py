@@ -23,8 +23,8 @@ from gateway.information.schema import Information
 from gateway.intake import database_of
 from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
-from gateway.statements.queries import Queries
-from gateway.statements.writes import Writes
+from gateway.statements.queries import ReadStatements
+from gateway.statements.writes import WriteStatements
 from penstock import audit
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
@@ -46,8 +46,8 @@ class Executor:
         self,
         catalog: Callable[[], Catalog],
         permissions: Permissions,
-        queries: Queries,
-        writes: Writes,
+        queries: ReadStatements,
+        writes: WriteStatements,
         definer: Definer,
         definitions: Definitions,
         information: Information,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
-from gateway.intake import Intake
+from gateway.intake import WriteIntake
 from gateway.rights import Asked, Need, needs
 from gateway.statements.context import RequestContext
 from penstock.access import Access
@@ -19,7 +19,7 @@ from penstock.sql import statements as st
 class Permissions:
     """Event loop only."""
 
-    def __init__(self, access: Access, catalog: Callable[[], Catalog], intake: Intake) -> None:
+    def __init__(self, access: Access, catalog: Callable[[], Catalog], intake: WriteIntake) -> None:
         self._access = access
         self._catalog = catalog
         self._intake = intake

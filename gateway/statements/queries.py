@@ -15,7 +15,7 @@ from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
 from gateway.information.tables import SCHEMA
 from gateway.publisher import RowPublisher
-from gateway.select import Store
+from gateway.select import StoreClient
 from gateway.statements.context import RequestContext
 from gateway.statements.resolution import NameResolver
 from penstock import names
@@ -29,14 +29,14 @@ from penstock.types import ColumnType
 _EXPLAIN = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
 
 
-class Queries:
+class ReadStatements:
     """Event loop only."""
 
     def __init__(
         self,
         catalog: Callable[[], Catalog],
         resolver: NameResolver,
-        store: Store,
+        store: StoreClient,
         publisher: RowPublisher,
         information: Information,
         streams: Streams,

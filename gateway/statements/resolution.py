@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from gateway.intake import Intake, database_of, refuse_virtual
+from gateway.intake import WriteIntake, database_of, refuse_virtual
 from gateway.layout import RowLayout
 from gateway.statements.context import RequestContext
 from penstock.catalog.model import Database
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class NameResolver:
     """Event loop only."""
 
-    def __init__(self, catalog: Callable[[], Catalog], intake: Intake) -> None:
+    def __init__(self, catalog: Callable[[], Catalog], intake: WriteIntake) -> None:
         self._catalog = catalog
         self._intake = intake
 

@@ -13,11 +13,11 @@ from gateway.ddl.removal import Removal
 from gateway.federation.remote_insert import RemoteInsert
 from gateway.idempotency import Receipt
 from gateway.insert import BoundRows, bind, bind_selected, join_by_table
-from gateway.intake import Intake, database_of
+from gateway.intake import WriteIntake, database_of
 from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
 from gateway.statements.context import RequestContext
-from gateway.statements.queries import Queries
+from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
 from penstock.catalog.model import Database, External
 from penstock.catalog.view import Catalog
@@ -30,16 +30,16 @@ from penstock.sql.plan import TICKS_PER_SECOND
 _PIECE_ROWS = 50_000
 
 
-class Writes:
+class WriteStatements:
     """Event loop only."""
 
     def __init__(
         self,
         catalog: Callable[[], Catalog],
         names: NameResolver,
-        intake: Intake,
+        intake: WriteIntake,
         remote: RemoteInsert,
-        queries: Queries,
+        queries: ReadStatements,
         removal: Removal,
         publisher: RowPublisher,
         clock: Clock,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gateway import insert, notices, rows
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.layout import RowLayout
 from gateway.notices import of_writes
 from penstock.sql import parse_one
@@ -34,7 +34,7 @@ def of(*bodies: object, layout: RowLayout = METERS, told: bool = True) -> list[l
             else rows.from_objects(layout, body)
         )  # type: ignore[arg-type]
         frames.append(frame)
-        writes.append(Write(layout, body, frame.height, 1, LOOP.create_future(), told=told))  # type: ignore[arg-type]
+        writes.append(PendingWrite(layout, body, frame.height, 1, LOOP.create_future(), told=told))  # type: ignore[arg-type]
     return [
         list(found)
         for found in of_writes(layout, pl.concat(frames), writes, [f.height for f in frames])
