@@ -115,11 +115,11 @@ def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
     declared = (field.metadata or {}).get(TYPE_KEY)
-    kind, size = _declared_type(declared.decode()) if declared else _type_of(series)
+    kind, size = _parse_type(declared.decode()) if declared else _type_of(series)
     return [field.name, kind, size]
 
 
-def _declared_type(text: str) -> tuple[str, int]:
+def _parse_type(text: str) -> tuple[str, int]:
     base, _, rest = text.partition("(")
     sizes = [int(x) for x in rest.rstrip(")").split(",")] if rest else []
     if base == "DECIMAL":

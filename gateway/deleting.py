@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Literal
 
 from sqlglot import exp
 
@@ -67,7 +68,7 @@ def _narrow(
         except (ValueError, OverflowError) as wrong:
             raise _refusal(statement, node, "this is not a time") from wrong
 
-    tables = _named_tables(node)
+    tables = _tables_of(node)
     if tables is not None:
         return _intersect(found, tables)
     if isinstance(node, exp.Between) and _is_time(node.this, layout):
@@ -107,7 +108,7 @@ def _is_time(side: exp.Expr, layout: RowLayout) -> bool:
     return isinstance(side, exp.Column) and side.name.lower() in names
 
 
-def _named_tables(node: exp.Expr) -> tuple[str, ...] | None:
+def _tables_of(node: exp.Expr) -> tuple[str, ...] | None:
     """Return the child tables of `tbname = 'a'` or `tbname IN ('a', 'b')`."""
     if isinstance(node, exp.EQ):
         side, named = node.left, [node.right]
@@ -140,7 +141,7 @@ def _value(node: exp.Expr) -> Value:
             raise ValueError(node.sql())
         return -inner
     if isinstance(node, exp.Add | exp.Sub) and isinstance(node.right, DurationLiteral):
-        sign = 1 if isinstance(node, exp.Add) else -1
+        sign: Literal[1, -1] = 1 if isinstance(node, exp.Add) else -1
         return _shift(_value(node.left), sign, node.right.duration)
     name = node.name.lower() if isinstance(node, exp.Column | exp.Anonymous | exp.Var) else ""
     if name in ("now", "today") or isinstance(node, exp.CurrentTimestamp):
@@ -148,7 +149,7 @@ def _value(node: exp.Expr) -> Value:
     raise ValueError(node.sql())
 
 
-def _shift(value: Value, sign: int, duration: Duration) -> RelativeTime:
+def _shift(value: Value, sign: Literal[1, -1], duration: Duration) -> RelativeTime:
     """Return *value* plus or minus a duration."""
     if not isinstance(value, RelativeTime):
         value = RelativeTime(value, (), isinstance(value, str))  # type: ignore[arg-type]

@@ -104,11 +104,7 @@ class Influx:
                 hint=f"one of {', '.join(_UNITS)}",
             )
         data = await body(request)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as wrong:
-            raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-        points, refused = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        points, refused = await _parse(data)
         by_table: dict[str, list[Point]] = {}
         for point in self._rename(database, points):
             by_table.setdefault(point.measurement, []).append(point)
@@ -278,6 +274,15 @@ class ColumnDefaults:
         return ColumnType("VARCHAR", length)
 
 
+async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
+    """Return the points of a body, and its bad lines. Raises SchemaError."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as wrong:
+        raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
+    return parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+
+
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
     """Return (columns, tags) that the points of one measurement need."""
     columns: dict[str, ColumnType] = {}
@@ -315,7 +320,7 @@ def _type(value: Any) -> ColumnType:
 
 
 def _of_the_line(error: PenstockError) -> bool:
-    """Tell whether it is the fault of names that a line has, and not of who writes, where or when."""
+    """Tell whether names that a line has are at fault, and not who writes, where or when."""
     return http.status_of(error) in (400, 409)
 
 

@@ -36,10 +36,7 @@ def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int
     if kind.kind in ("FLOAT", "DOUBLE"):
         return _finite(value)
     if kind.kind == "DECIMAL":
-        try:
-            return Decimal(str(value))
-        except InvalidOperation as wrong:
-            raise ValueError(value) from wrong
+        return _decimal(value)
     if not isinstance(value, str):
         raise ValueError(value)
     return value
@@ -50,6 +47,13 @@ def _finite(value: bool | int | float | Decimal | str) -> float:
     if not math.isfinite(number):
         raise ValueError(value)
     return number
+
+
+def _decimal(value: bool | int | float | Decimal | str) -> Decimal:
+    try:
+        return Decimal(str(value))
+    except InvalidOperation as wrong:
+        raise ValueError(value) from wrong
 
 
 def _boolean(value: bool | int | float | Decimal | str) -> bool:

@@ -61,8 +61,7 @@ def of_writes(
     notices = [list(write.notices) for write in writes]
     told = [i for i, write in enumerate(writes) if write.told]
     if told:
-        least = frame.get_column(layout.time).min()
-        if isinstance(least, int) and least < _EARLY_SECONDS * TICKS_PER_SECOND[layout.precision]:
+        if _has_early(layout, frame):
             for i in told:
                 notices[i] += of_numbers(_times(layout, writes[i]), layout.precision)
         if any(counts[i] > 1 for i in told):
@@ -70,6 +69,13 @@ def of_writes(
             for i in replaced.keys() & set(told):
                 notices[i].append(_of_replacements(replaced[i], counts[i]))
     return [tuple(some) for some in notices]
+
+
+def _has_early(layout: RowLayout, frame: pl.DataFrame) -> bool:
+    """Tell whether a time is before 1990."""
+    least = frame.get_column(layout.time).min()
+    limit = _EARLY_SECONDS * TICKS_PER_SECOND[layout.precision]
+    return isinstance(least, int) and least < limit
 
 
 def _of_replacements(replaced: int, count: int) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.view import Catalog
@@ -138,10 +139,7 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
 
 def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     """Return *plan* with the options of ALTER STREAM."""
-    given = {
-        f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)
-    }
-    given = {k: v for k, v in given.items() if v is not None and v is not False}
+    given = _given(statement)
     wrong = [k for k in given if k not in ALTERABLE]
     if wrong:
         raise statement.error(
@@ -164,6 +162,13 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     parsed = parse_one(plan.sql)
     assert isinstance(parsed, CreateStream)
     return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))
+
+
+def _given(statement: AlterStream) -> dict[str, Any]:
+    """Return the options that the statement has."""
+    options = statement.options
+    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {k: v for k, v in values.items() if v is not None and v is not False}
 
 
 def _length(statement: AlterStream, name: str, length: Duration) -> Duration:

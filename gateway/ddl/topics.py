@@ -39,9 +39,7 @@ class Topics:
         """Make the topics that *change* needs."""
         tables = [e for e in change.puts if isinstance(e, Table)]
         databases = [e for e in change.puts if isinstance(e, Database)]
-        known = self._catalog().topics()
-        wanted: list[Table | Database] = [*tables, *databases]
-        missing = {e.topic: e.partitions for e in wanted if e.topic not in known}
+        missing = self._missing([*tables, *databases])
         for replica, topics in self._by_replica(databases, missing).items():
             self._clear_way(topics)
             self._admin.ensure_topics(topics, replication=replica)
@@ -49,6 +47,11 @@ class Topics:
             # also when it is not wanted: the topic may be one that a dropped table has left
             if table.topic in missing and table.replicated is not None:
                 self._admin.set_flush(table.topic, 1 if table.replicated.flush_mode else None)
+
+    def _missing(self, entries: Iterable[Table | Database]) -> dict[str, int]:
+        """Return topics of *entries* that the catalog does not know, with their partitions."""
+        known = self._catalog().topics()
+        return {e.topic: e.partitions for e in entries if e.topic not in known}
 
     def make(self, topics: dict[str, int], database: Database) -> None:
         """Make topics of a database, unless they are there."""

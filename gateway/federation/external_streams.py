@@ -173,16 +173,7 @@ def _check_same(described: Sequence[Description]) -> None:
 
 def _narrow(there: Description, columns: tuple[Column, ...]) -> Description:
     """Leave only the columns that the statement names, which must be there with these types."""
-    known = {c.name.lower(): c for c in there.fields}
-    for column in columns:
-        has = known.get(column.name.lower())
-        if has is None or not _holds(column.type, has.type):
-            listed = ", ".join(c.name for c in there.fields)
-            raise CatalogError(
-                f"the other side has no column {column.name} {column.type}",
-                code="E_REMOTE_SCHEMA",
-                detail=f"it has {listed if has is None else f'{has.name} {has.type}'}",
-            )
+    _check_columns(there, columns)
     if columns[0].name.lower() != there.time_column.lower():
         raise CatalogError(
             f"the time column {there.time_column} comes first", code="E_REMOTE_SCHEMA"
@@ -193,6 +184,21 @@ def _narrow(there: Description, columns: tuple[Column, ...]) -> Description:
         columns=tuple(c for c in there.columns if c.name.lower() in wanted),
         tags=tuple(t for t in there.tags if t.name.lower() in wanted),
     )
+
+
+def _check_columns(there: Description, columns: tuple[Column, ...]) -> None:
+    """Raise CatalogError unless *there* has all of *columns*."""
+    known = {c.name.lower(): c for c in there.fields}
+    for column in columns:
+        has = known.get(column.name.lower())
+        if has is not None and _holds(column.type, has.type):
+            continue
+        shown = f"{has.name} {has.type}" if has else ", ".join(c.name for c in there.fields)
+        raise CatalogError(
+            f"the other side has no column {column.name} {column.type}",
+            code="E_REMOTE_SCHEMA",
+            detail=f"it has {shown}",
+        )
 
 
 def _holds(named: ColumnType, there: ColumnType) -> bool:

@@ -176,6 +176,23 @@ def _check_target(
     """Raise SqlSemanticError unless every selected column has its place, and rows have a time and
     (for a supertable) a child table.
     """
+    _check_columns(statement, selection, target)
+    key = None if target.numbered else target.key_column
+    if key is not None and key.lower() not in {c.name.lower() for c in selection.outputs}:
+        raise statement.error(
+            f"the key column {key} of {target.shown} is not selected", code="E_TARGET_COLUMNS"
+        )
+    if source.is_stable and not target.is_stable:
+        raise statement.error(
+            f"{source.shown} has child tables and {target.shown} has none",
+            code="E_TARGET_NOT_STABLE",
+            detail="rows of one time from different child tables would replace each other",
+            hint="make the target a supertable",
+        )
+
+
+def _check_columns(statement: st.CreateView, selection: Selection, target: Description) -> None:
+    """Raise SqlSemanticError unless every selected column has its place."""
     known = {c.name.lower(): c for c in target.given}
     for column in selection.outputs:
         place = known.get(column.name.lower())
@@ -190,18 +207,6 @@ def _check_target(
                 f"{column.name} is {column.type} here and {place.type} in {target.shown}",
                 code="E_TARGET_COLUMNS",
             )
-    key = None if target.numbered else target.key_column
-    if key is not None and key.lower() not in {c.name.lower() for c in selection.outputs}:
-        raise statement.error(
-            f"the key column {key} of {target.shown} is not selected", code="E_TARGET_COLUMNS"
-        )
-    if source.is_stable and not target.is_stable:
-        raise statement.error(
-            f"{source.shown} has child tables and {target.shown} has none",
-            code="E_TARGET_NOT_STABLE",
-            detail="rows of one time from different child tables would replace each other",
-            hint="make the target a supertable",
-        )
 
 
 def _fits(column: Column, place: Column) -> bool:

@@ -9,7 +9,7 @@ from gateway.intake import WriteIntake
 from gateway.rights import Asked, Need, needs
 from gateway.statements.context import RequestContext
 from penstock.access import Access
-from penstock.catalog.model import Database
+from penstock.catalog.model import Database, Right
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.errors import AuthError, CatalogError
@@ -60,11 +60,15 @@ class Permissions:
         elif need.kind in ("stream", "view"):
             access.require_named(user, need.right, need.database, need.name)
         elif home is None or not access.may(user, need.right, home):
-            try:
-                await self._intake.locate_for(user, need.right, need.database, need.name)
-            except CatalogError as error:
-                if error.code not in ("E_NO_TABLE", "E_NO_DATABASE"):
-                    raise
+            await self._require_on_table(need, user, need.right)
+
+    async def _require_on_table(self, need: Need, user: str, right: Right) -> None:
+        """Raise AuthError unless the user has *right* on a table, if there is one."""
+        try:
+            await self._intake.locate_for(user, right, need.database, need.name)
+        except CatalogError as error:
+            if error.code not in ("E_NO_TABLE", "E_NO_DATABASE"):
+                raise
 
     async def _require_sight(self, need: Need, user: str, home: Database | None) -> None:
         """Raise AuthError unless the user has any right on it."""

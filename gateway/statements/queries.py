@@ -52,11 +52,7 @@ class ReadStatements:
 
     async def query(self, statement: st.Query, context: RequestContext) -> pa.Table:
         """Answer a SELECT: by a stream's processors, from lists, or by the store."""
-        over_windows = [
-            s
-            for s in statement.query.find_all(exp.Select)
-            if s.args.get("open_windows") is not None
-        ]
+        over_windows = _over_windows(statement.query)
         if over_windows:
             return await asyncio.to_thread(self._open_windows, statement, over_windows, context)
         tables = list(statement.query.find_all(exp.Table))
@@ -164,6 +160,12 @@ class ReadStatements:
         )
         where = far or [("runs in", "store"), ("reads", pushdown.LOCAL)]
         return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
+
+
+def _over_windows(query: exp.Query) -> list[exp.Select]:
+    """Return the selects that have OPEN WINDOWS."""
+    selects = query.find_all(exp.Select)
+    return [s for s in selects if s.args.get("open_windows") is not None]
 
 
 def _only_source(select: exp.Select) -> exp.Table | None:
