@@ -1,15 +1,15 @@
 """Results of statements in the forms that clients ask for: TDengine's REST JSON, or an Arrow
 stream.
 
-Owns the mapping from Arrow types to TDengine's type names and how each value looks in JSON. Refuses
-nothing: whatever a query gives can be shown.
+Owns the mapping from Arrow types to TDengine's type names and how each value looks in JSON.
+Whatever a query gives can be shown.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -52,7 +52,7 @@ Answer: TypeAlias = Affected | pa.Table
 def table_of(
     columns: Sequence[tuple[str, ColumnType]], rows: Sequence[Sequence[Any]], precision: str = "ms"
 ) -> pa.Table:
-    """A small table made here (SHOW, DESCRIBE, …); TIMESTAMP values are ticks."""
+    """Return a small table made here (SHOW, DESCRIBE, …); TIMESTAMP values are ticks."""
     arrays = []
     fields = []
     for i, (name, kind) in enumerate(columns):
@@ -70,21 +70,14 @@ def to_tdengine(
     timing: int | None = None,
     notices: Sequence[str] = (),
 ) -> bytes:
-    """The body of a good `/rest/sql` answer; *objects* is its `row_with_meta`, *timing* nanoseconds
-    to report.
+    """Return the body of a good `/rest/sql` answer; *objects* is its `row_with_meta`, *timing*
+    nanoseconds to report.
     """
     if isinstance(answer, Affected):
         meta: list[list[Any]] = [["affected_rows", "INT", 4]]
         data: list[Any] = [[answer.rows]]
     else:
-        # column by column: a query may give two of one name
-        found = [pl.Series(values=column) for column in answer.columns]
-        meta = [_meta(field, series) for field, series in zip(answer.schema, found, strict=True)]
-        columns = [
-            _plain(series, kind, tz).to_list()
-            for series, (_, kind, _) in zip(found, meta, strict=True)
-        ]
-        data = list(zip(*columns, strict=True)) if columns else []
+        meta, data = _columns(answer, tz)
     if objects:
         data = [dict(zip((m[0] for m in meta), row, strict=True)) for row in data]
     body: dict[str, Any] = {"code": 0, "column_meta": meta, "data": data, "rows": len(data)}
@@ -96,7 +89,7 @@ def to_tdengine(
 
 
 def to_arrow(answer: Answer) -> bytes:
-    """An Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
+    """Return an Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
     table = (
         pa.table({"affected_rows": pa.array([answer.rows], pa.int64())})
         if isinstance(answer, Affected)
@@ -108,34 +101,58 @@ def to_arrow(answer: Answer) -> bytes:
     return sink.getvalue()
 
 
+def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
+    """Return name, type and size of each column, and the rows."""
+    # column by column: a query may give two of one name
+    columns = [pl.Series(values=column) for column in table.columns]
+    meta = [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
+    values = [
+        _plain(series, kind, tz).to_list()
+        for series, (_, kind, _) in zip(columns, meta, strict=True)
+    ]
+    return meta, list(zip(*values, strict=True)) if values else []
+
+
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
     declared = (field.metadata or {}).get(TYPE_KEY)
-    if declared:
-        text = declared.decode()
-        base, _, rest = text.partition("(")
-        sizes = [int(x) for x in rest.rstrip(")").split(",")] if rest else []
-        if base == "DECIMAL":
-            return [field.name, text, 16 if sizes[0] > 18 else 8]
-        return [field.name, base, sizes[0] if sizes else ColumnType(base).bytes()]
+    kind, size = _parse_type(declared.decode()) if declared else _type_of(series)
+    return [field.name, kind, size]
+
+
+def _parse_type(text: str) -> tuple[str, int]:
+    base, _, rest = text.partition("(")
+    sizes = [int(x) for x in rest.rstrip(")").split(",")] if rest else []
+    if base == "DECIMAL":
+        return text, _decimal_bytes(sizes[0])
+    return base, sizes[0] if sizes else ColumnType(base).bytes()
+
+
+def _type_of(series: pl.Series) -> tuple[str, int]:
+    """Return the type of a column that no table declares."""
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime | pl.Date):
-        return [field.name, "TIMESTAMP", 8]
+        return "TIMESTAMP", 8
     if isinstance(dtype, pl.Decimal):
-        return [
-            field.name,
-            f"DECIMAL({dtype.precision},{dtype.scale})",
-            16 if (dtype.precision or 38) > 18 else 8,
-        ]
+        kind = f"DECIMAL({dtype.precision},{dtype.scale})"
+        return kind, _decimal_bytes(dtype.precision or 38)
     if dtype == pl.Binary:
-        return [field.name, "VARBINARY", max(_MIN_TEXT, int(series.bin.size().max() or 0))]  # type: ignore[arg-type]
+        return "VARBINARY", _longest(series.bin.size())
     if type(dtype) in _NAMES:
-        return [field.name, *_NAMES[type(dtype)]]
-    text_bytes = series.str.len_bytes().max() if dtype == pl.String else None
-    return [field.name, "VARCHAR", max(_MIN_TEXT, int(text_bytes or 0))]  # type: ignore[arg-type]
+        kind, size = _NAMES[type(dtype)]
+        return kind, size
+    return "VARCHAR", _longest(series.str.len_bytes()) if dtype == pl.String else _MIN_TEXT
+
+
+def _decimal_bytes(precision: int) -> int:
+    return 16 if precision > 18 else 8
+
+
+def _longest(sizes: pl.Series) -> int:
+    return max(_MIN_TEXT, int(sizes.max() or 0))  # type: ignore[arg-type]
 
 
 def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
-    """Values that json.dumps writes as TDengine does."""
+    """Return values that json.dumps writes as TDengine does."""
     dtype = series.dtype
     if isinstance(dtype, pl.Datetime):
         return times.render(series.cast(pl.Int64), dtype.time_unit, tz)
@@ -146,17 +163,15 @@ def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
     if dtype == pl.Binary:
         return series.bin.encode("hex")
     if dtype.is_float():
-        return (
-            series.set(series.is_nan() | series.is_infinite(), None)
-            if (series.is_nan() | series.is_infinite()).any()
-            else series
-        )
+        odd = series.is_nan() | series.is_infinite()
+        return series.set(odd, None) if odd.any() else series
     if kind == "JSON" and dtype == pl.String:
-        return pl.Series(
-            series.name, [None if v is None else json.loads(v) for v in series], dtype=pl.Object
-        )
+        return _convert(series, json.loads, pl.Object())
     if dtype.is_nested() or dtype == pl.Time or dtype == pl.Duration:
-        return pl.Series(
-            series.name, [None if v is None else str(v) for v in series], dtype=pl.String
-        )
+        return _convert(series, str, pl.String())
     return series
+
+
+def _convert(series: pl.Series, convert: Callable[[Any], Any], dtype: pl.DataType) -> pl.Series:
+    """Return *series* with each value that is not NULL converted."""
+    return pl.Series(series.name, [None if v is None else convert(v) for v in series], dtype=dtype)

@@ -3,7 +3,7 @@ one carries.
 
 Owns a cache over the catalog (children made by CREATE TABLE … USING) and Redis (children first seen
 in rows). The first tags a child got win; later ones in rows are ignored, as `ALTER TABLE … SET TAG`
-is the way to change them. Refuses a name that another table of the database has.
+is the way to change them. A name that another table of the database has is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 import redis
 
-from gateway.rows import TBNAME, Layout, RowError
+from gateway.layout import TBNAME, RowLayout
+from gateway.row_error import RowError
 from penstock import names, redis_link
 from penstock.catalog.stored import present
 from penstock.catalog.view import Catalog
@@ -28,30 +29,30 @@ _LIMIT = 500_000
 
 
 def text(value: bytes | str) -> str:
-    """What Redis gave, whichever way its client decodes."""
+    """Return what Redis gave as text, whichever way its client decodes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def to_json(tags: Sequence[Any], layout: Layout) -> str:
-    """The form that `names.children` holds: an object by stored name, bytes as hex, decimals as
-    text.
+def to_json(tags: Sequence[Any], layout: RowLayout) -> str:
+    """Return the form that `names.children` holds: an object by stored name, bytes as hex, decimals
+    as text.
     """
-    plain = [
-        v.hex()
-        if isinstance(v, bytes)
-        else v
-        if v is None or isinstance(v, (bool, int, float, str))
-        else str(v)
-        for v in tags
-    ]
     keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
     return json.dumps(
-        dict(zip(keys, plain, strict=True)), separators=(",", ":"), ensure_ascii=False
+        dict(zip(keys, map(_to_plain, tags), strict=True)),
+        separators=(",", ":"),
+        ensure_ascii=False,
     )
 
 
-def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
-    """Tags in the table's order; one that was added later is None."""
+def _to_plain(tag: Any) -> Any:
+    if isinstance(tag, bytes):
+        return tag.hex()
+    return tag if tag is None or isinstance(tag, (bool, int, float, str)) else str(tag)
+
+
+def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
+    """Return tags in the table's order; one that was added later is None."""
     held = present(layout.stored, json.loads(held_text))
     values = []
     for tag in layout.tags:
@@ -63,7 +64,7 @@ def from_json(held_text: str | bytes, layout: Layout) -> tuple[Any, ...]:
 
 
 def child_names(client: redis.Redis, table_id: int) -> list[str]:
-    """Names of the child tables that were first seen in rows.
+    """Return names of the child tables that were first seen in rows.
 
     Raises:
         BusError: Redis does not answer.
@@ -99,8 +100,8 @@ class Children:
         #: tables are remembered
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
 
-    def settle(self, layout: Layout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
-        """*frame* with each child's own spelling and tags. New children are registered.
+    def settle(self, layout: RowLayout, frame: pl.DataFrame, catalog: Catalog) -> pl.DataFrame:
+        """Return *frame* with each child's own spelling and tags. New children are registered.
 
         Raises:
             RowError: a name belongs to another table.
@@ -111,22 +112,14 @@ class Children:
         # Arrow's dictionary of the names: each child is looked up once, and tags are taken by index
         coded = frame[TBNAME].to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
         unique: list[str] = coded.dictionary.to_pylist()
-        known = {name: self._known(layout, name, catalog) for name in unique}
-        fresh = [name for name, found in known.items() if found is None]
+        known = {name: self._recall(layout, name, catalog) for name in unique}
+        fresh = [name for name, child in known.items() if child is None]
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
-        found = [child for child in known.values() if child is not None]
-        columns = [pl.Series(TBNAME, [name for name, _ in found], dtype=pl.String)]
+        children = [child for child in known.values() if child is not None]
+        columns = [pl.Series(TBNAME, [name for name, _ in children], dtype=pl.String)]
         for i, tag in enumerate(layout.tags):
-            raw = [tags[i] for _, tags in found]
-            if tag.type.kind == "DECIMAL":
-                columns.append(
-                    pl.Series(
-                        tag.name, [None if v is None else str(v) for v in raw], dtype=pl.String
-                    ).cast(tag.type.polars())
-                )
-            else:
-                columns.append(pl.Series(tag.name, raw, dtype=tag.type.polars(), strict=False))
+            columns.append(_tag_series(tag, [tags[i] for _, tags in children]))
         # Arrow looks them up: polars would hand each gathering of a few lines to its threads
         made = {
             series.name: pl.Series(
@@ -138,28 +131,28 @@ class Children:
         return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 
     def find(
-        self, layout: Layout, name: str, catalog: Catalog
+        self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
-        """Spelling and tags of one child table, from wherever it is known."""
-        found = self._known(layout, name, catalog)
+        """Return spelling and tags of one child table, from wherever it is known."""
+        found = self._recall(layout, name, catalog)
         if found is None:
             held = self._ask(lambda: self._redis.hget(names.children(layout.table_id), name))
             if held is not None:
                 found = self._seen[layout.table_id, name.lower()] = (name, from_json(held, layout))
         return found
 
-    def forget_child(self, layout: Layout, name: str) -> None:
-        """The child table was dropped."""
+    def forget_child(self, layout: RowLayout, name: str) -> None:
+        """Forget a child table that was dropped."""
         self._seen.pop((layout.table_id, name.lower()), None)
         self._ask(lambda: self._redis.hdel(names.children(layout.table_id), name))
 
     def forget(self, table_id: int) -> None:
-        """The supertable was dropped or its tags changed."""
+        """Forget a supertable: it was dropped, or its tags changed."""
         for key in [k for k in self._seen if k[0] == table_id]:
             del self._seen[key]
 
-    def _known(
-        self, layout: Layout, name: str, catalog: Catalog
+    def _recall(
+        self, layout: RowLayout, name: str, catalog: Catalog
     ) -> tuple[str, tuple[Any, ...]] | None:
         now = (catalog.child_removals(layout.table_id), layout.tags)
         if self._since.setdefault(layout.table_id, now) != now:
@@ -178,7 +171,7 @@ class Children:
         return found
 
     def _register(
-        self, layout: Layout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
+        self, layout: RowLayout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
     ) -> dict[str, tuple[str, tuple[Any, ...]]]:
         for name in fresh:
             if catalog.table(layout.database, name) is not None:
@@ -223,3 +216,10 @@ class Children:
                 detail=str(down),
                 retryable=True,
             ) from down
+
+
+def _tag_series(tag: Column, values: list[Any]) -> pl.Series:
+    if tag.type.kind == "DECIMAL":
+        texts = [None if v is None else str(v) for v in values]
+        return pl.Series(tag.name, texts, dtype=pl.String).cast(tag.type.polars())
+    return pl.Series(tag.name, values, dtype=tag.type.polars(), strict=False)

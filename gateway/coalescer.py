@@ -3,7 +3,7 @@
 A write that finds the gateway idle leaves at once. While others are on their way, writes gather and
 leave together after at most `MAX_LINGER_S`; how long depends on how many came together last time,
 so a single client that waits for each ack is never held back. Order is kept: what was offered first
-leaves first. Refuses what does not fit in the memory it was given (OverloadError).
+leaves first. Raises OverloadError for what does not fit in the memory it was given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from gateway.idempotency import Claim, Receipt
-from gateway.rows import Layout
+from gateway.layout import RowLayout
 from penstock.errors import OverloadError
 
 MAX_LINGER_S = 0.01
@@ -29,12 +29,12 @@ ROWS_PER_RECORD = 1_000
 
 
 @dataclass(eq=False)
-class Write:
+class PendingWrite:
     """One client write: rows of one table as JSON objects, as an Arrow table or as a frame in the
     table's own layout.
     """
 
-    layout: Layout
+    layout: RowLayout
     body: Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
     rows: int
     size: int
@@ -58,14 +58,14 @@ class Coalescer:
 
     max_bytes: int
     max_writes: int
-    _queue: deque[tuple[float, Write]] = field(default_factory=deque)
+    _queue: deque[tuple[float, PendingWrite]] = field(default_factory=deque)
     _bytes: int = 0
     _writes: int = 0
     _queued_rows: int = 0
     _together: int = 0
     _flushed: float = float("-inf")
 
-    def offer(self, write: Write, now: float) -> None:
+    def offer(self, write: PendingWrite, now: float) -> None:
         """Take a write in. Raises OverloadError."""
         if self._bytes + write.size > self.max_bytes or self._writes >= self.max_writes:
             raise OverloadError(
@@ -79,7 +79,7 @@ class Coalescer:
         self._queue.append((now, write))
 
     def wait(self, now: float) -> float | None:
-        """Seconds until writes should leave; None: there are none."""
+        """Return seconds until writes should leave; None without writes."""
         if not self._queue:
             return None
         if self._queued_rows >= ROWS_PER_RECORD or now - self._flushed > MAX_LINGER_S:
@@ -87,11 +87,11 @@ class Coalescer:
         linger = min(MAX_LINGER_S, (self._together - 1) * _LINGER_PER_WRITE_S)
         return max(0.0, self._queue[0][0] + linger - now)
 
-    def take(self, now: float) -> list[list[Write]]:
-        """The writes that leave now, grouped by table version; one with an idempotency key stands
-        alone.
+    def take(self, now: float) -> list[list[PendingWrite]]:
+        """Return the writes that leave now, grouped by table version; one with an idempotency key
+        stands alone.
         """
-        groups: dict[tuple[Any, ...], list[Write]] = {}
+        groups: dict[tuple[Any, ...], list[PendingWrite]] = {}
         room: dict[tuple[Any, ...], int] = {}
         taken = 0
         while self._queue:
@@ -113,17 +113,17 @@ class Coalescer:
         self._flushed = now
         return list(groups.values())
 
-    def finished(self, write: Write) -> None:
-        """The write is acked or refused: its memory is free again."""
+    def release(self, write: PendingWrite) -> None:
+        """Free the memory of a write that was acked or refused."""
         self._bytes -= write.size
         self._writes -= 1
 
     @property
     def empty(self) -> bool:
-        """Whether no write waits to leave."""
+        """Tell whether no write waits to leave."""
         return not self._queue
 
     @property
     def pending(self) -> tuple[int, int]:
-        """(writes, bytes) not yet finished."""
+        """Return (writes, bytes) not yet finished."""
         return self._writes, self._bytes

@@ -1,21 +1,23 @@
 """WHERE of a DELETE, as the range of times and the child tables it means.
 
 Owns the few conditions a DELETE may have: comparisons of the time column and of tbname, joined by
-AND. Refuses the rest, because a delete takes effect in the log and has to be clear without reading
-a row.
+AND. The rest is refused, because a delete takes effect in the log and has to be clear without
+reading a row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import tzinfo
+from typing import Literal
 
 from sqlglot import exp
 
 from gateway import literals
-from gateway.rows import TBNAME, Layout
+from gateway.layout import TBNAME, RowLayout
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import DurationLiteral
+from penstock.sql.plan import Duration
 from penstock.sql.statements import Delete, RelativeTime, Value
 
 _MIN = -(2**63)
@@ -31,15 +33,17 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 @dataclass(frozen=True)
 class Range:
-    """Rows of `tables` (None: all) with low <= ts <= high; nothing when low > high."""
+    """Rows of `tables`, or of all when that is None, with low <= ts <= high; nothing when
+    low > high.
+    """
 
     tables: tuple[str, ...] | None
     low: int = _MIN
     high: int = _MAX
 
 
-def bounds(statement: Delete, layout: Layout, tz: tzinfo, now: int) -> Range:
-    """What a DELETE means; *now* in ticks. Raises SqlSemanticError."""
+def bounds(statement: Delete, layout: RowLayout, tz: tzinfo, now: int) -> Range:
+    """Return what a DELETE means; *now* in ticks. Raises SqlSemanticError."""
     found = Range(None)
     if statement.where is None:
         return found
@@ -56,67 +60,78 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _narrow(
-    statement: Delete, layout: Layout, tz: tzinfo, now: int, found: Range, node: exp.Expr
+    statement: Delete, layout: RowLayout, tz: tzinfo, now: int, found: Range, node: exp.Expr
 ) -> Range:
     def time(value: exp.Expr) -> int:
         try:
             return literals.ticks(_value(value), layout.precision, tz, now)
         except (ValueError, OverflowError) as wrong:
-            raise _refused(statement, node, "this is not a time") from wrong
+            raise _refusal(statement, node, "this is not a time") from wrong
 
-    def is_time(side: exp.Expr) -> bool:
-        return isinstance(side, exp.Column) and side.name.lower() in (
-            layout.time.lower(),
-            "_tp_time",
-            "_rowts",
-        )
-
-    if isinstance(node, exp.Between) and is_time(node.this):
-        return Range(
-            found.tables,
-            max(found.low, time(node.args["low"])),
-            min(found.high, time(node.args["high"])),
-        )
-    if (
-        isinstance(node, exp.EQ)
-        and _is_tbname(node.left)
-        and isinstance(node.right, exp.Literal)
-        and node.right.is_string
-    ):
-        return _tables(found, (node.right.this,))
-    if (
-        isinstance(node, exp.In)
-        and _is_tbname(node.this)
-        and all(isinstance(e, exp.Literal) and e.is_string for e in node.expressions)
-    ):
-        return _tables(found, tuple(e.this for e in node.expressions))
-    kind = type(node)
-    if kind not in _FLIPPED:
-        raise _refused(statement, node, "a DELETE cannot have this condition")
-    assert isinstance(node, exp.Binary)
-    left = node.left
-    right = node.right
-    if is_time(right) and not is_time(left):
-        left, right, kind = right, left, _FLIPPED[kind]
-    if not is_time(left):
-        raise _refused(statement, node, "a DELETE cannot have this condition")
-    at = time(right)
-    low = at if kind in (exp.GTE, exp.EQ) else at + 1 if kind is exp.GT else _MIN
-    high = at if kind in (exp.LTE, exp.EQ) else at - 1 if kind is exp.LT else _MAX
+    tables = _tables_of(node)
+    if tables is not None:
+        return _intersect(found, tables)
+    if isinstance(node, exp.Between) and _is_time(node.this, layout):
+        low = time(node.args["low"])
+        high = time(node.args["high"])
+    else:
+        kind, side = _comparison(statement, layout, node)
+        low, high = _limits(kind, time(side))
     return Range(found.tables, max(found.low, low), min(found.high, high))
+
+
+def _comparison(
+    statement: Delete, layout: RowLayout, node: exp.Expr
+) -> tuple[type[exp.Expr], exp.Expr]:
+    """Return how the time column is compared, as if it stood on the left, and with what."""
+    kind = type(node)
+    if kind in _FLIPPED:
+        assert isinstance(node, exp.Binary)
+        if _is_time(node.left, layout):
+            return kind, node.right
+        if _is_time(node.right, layout):
+            return _FLIPPED[kind], node.left
+    raise _refusal(statement, node, "a DELETE cannot have this condition")
+
+
+def _limits(kind: type[exp.Expr], at: int) -> tuple[int, int]:
+    """Return the first and the last tick that *kind* allows."""
+    if kind is exp.EQ:
+        return at, at
+    if kind in (exp.GT, exp.GTE):
+        return at + (kind is exp.GT), _MAX
+    return _MIN, at - (kind is exp.LT)
+
+
+def _is_time(side: exp.Expr, layout: RowLayout) -> bool:
+    names = (layout.time.lower(), "_tp_time", "_rowts")
+    return isinstance(side, exp.Column) and side.name.lower() in names
+
+
+def _tables_of(node: exp.Expr) -> tuple[str, ...] | None:
+    """Return the child tables of `tbname = 'a'` or `tbname IN ('a', 'b')`."""
+    if isinstance(node, exp.EQ):
+        side, named = node.left, [node.right]
+    elif isinstance(node, exp.In):
+        side, named = node.this, node.expressions
+    else:
+        return None
+    if not _is_tbname(side) or not all(isinstance(e, exp.Literal) and e.is_string for e in named):
+        return None
+    return tuple(e.this for e in named)
 
 
 def _is_tbname(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() == TBNAME
 
 
-def _tables(found: Range, tables: tuple[str, ...]) -> Range:
+def _intersect(found: Range, tables: tuple[str, ...]) -> Range:
     both = tables if found.tables is None else tuple(t for t in found.tables if t in tables)
     return Range(tuple(dict.fromkeys(both)), found.low, found.high)
 
 
 def _value(node: exp.Expr) -> Value:
-    """A literal, a negative number, or now plus and minus durations."""
+    """Return a literal, a negative number, or now plus and minus durations."""
     node = node.unnest()
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else int(node.this)
@@ -126,23 +141,21 @@ def _value(node: exp.Expr) -> Value:
             raise ValueError(node.sql())
         return -inner
     if isinstance(node, exp.Add | exp.Sub) and isinstance(node.right, DurationLiteral):
-        inner = _value(node.left)
-        base = (
-            inner
-            if isinstance(inner, RelativeTime)
-            else RelativeTime(inner, (), isinstance(inner, str))  # type: ignore[arg-type]
-        )
-        return RelativeTime(
-            base.base,
-            (*base.steps, (1 if isinstance(node, exp.Add) else -1, node.right.duration)),
-            base.literal,
-        )
+        sign: Literal[1, -1] = 1 if isinstance(node, exp.Add) else -1
+        return _shift(_value(node.left), sign, node.right.duration)
     name = node.name.lower() if isinstance(node, exp.Column | exp.Anonymous | exp.Var) else ""
     if name in ("now", "today") or isinstance(node, exp.CurrentTimestamp):
         return RelativeTime(name or "now")
     raise ValueError(node.sql())
 
 
-def _refused(statement: Delete, node: exp.Expr, words: str) -> SqlSemanticError:
+def _shift(value: Value, sign: Literal[1, -1], duration: Duration) -> RelativeTime:
+    """Return *value* plus or minus a duration."""
+    if not isinstance(value, RelativeTime):
+        value = RelativeTime(value, (), isinstance(value, str))  # type: ignore[arg-type]
+    return RelativeTime(value.base, (*value.steps, (sign, duration)), value.literal)
+
+
+def _refusal(statement: Delete, node: exp.Expr, words: str) -> SqlSemanticError:
     hint = "ranges of the time column and tbname = 'name', joined by AND"
     return statement.error(words, node, code="E_BAD_DELETE", hint=hint)

@@ -11,14 +11,13 @@ import pyarrow as pa
 from gateway.answers import table_of
 from gateway.stream_tables import options_of
 from penstock import foreign, names
-from penstock.catalog.model import ROW_ID, External, Replicated, Table, VirtualColumn
+from penstock.catalog.model import ROW_ID, Child, External, Replicated, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.link import external
 from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.sql.render import value as sql_value
-from penstock.sql.secret import hide
 from penstock.sql.statements import ShowCreate
 from penstock.sql.words import in_backticks
 from penstock.types import ColumnType
@@ -40,59 +39,101 @@ def describe(entry: Table | External) -> pa.Table:
 
 def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -> pa.Table:
     """SHOW CREATE DATABASE | STABLE | TABLE | STREAM."""
-    name = statement.name
-    home = name.database or database
     if statement.kind == "database":
-        found = catalog.database(name.name)
-        if found is None:
-            raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
-        text = (
-            f"CREATE DATABASE {in_backticks(found.name)} PRECISION '{found.precision}' PARTITIONS"
-            f" {found.partitions}"
-        )
-        text += f" KEEP {found.keep}" if found.keep else ""
-        text += f" REPLICA {found.replica}" if found.replica > 1 else ""
-        text += " DOT_TO_UNDERSCORE 1" if found.dot_to_underscore else ""
-        return _answer("Database", found.name, f"{text} MAX_AHEAD {found.max_ahead}")
+        return _show_database(catalog, statement)
+    home = statement.name.database or database
     if home is None:
         raise statement.error(
-            "which database?", name, code="E_WHICH_DATABASE", hint="write database.name"
+            "which database?", statement.name, code="E_WHICH_DATABASE", hint="write database.name"
         )
-    entry = catalog.external(home, name.name)
-    named = catalog.table(home, name.name)
-    is_external = entry is not None or (named is not None and named.foreign)
-    if statement.kind == "external stream" or (
-        is_external and statement.kind in ("stream", "stable", "table")
-    ):
-        if named is not None and (topic := foreign.of(named)) is not None:
-            return _answer("External Stream", named.name, foreign.shown(named, topic), "Stream")
-        if entry is None:
-            raise statement.error(
-                f'there is no external stream "{name.name}"', name, code="E_NO_STREAM"
-            )
-        return _answer("External Stream", entry.name, external.shown(entry), "Stream")
+    if _is_external(catalog, statement, home):
+        return _show_external(catalog, statement, home)
     if statement.kind == "materialized view":
-        view = catalog.view(home, name.name)
-        if view is None:
-            raise statement.error(
-                f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW"
-            )
-        into = "" if view.owns_target else f" INTO {name_of(catalog, view.target_id)}"
-        on_error = "" if view.on_error == "retry" else f" ON_ERROR {view.on_error.upper()}"
-        text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into}{on_error} AS {view.sql}"
-        return _answer("Materialized View", view.name, text, "View")
+        return _show_view(catalog, statement, home)
     if statement.kind == "stream":
-        stream = catalog.stream(home, name.name)
-        if stream is None:
-            raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
-        return _answer("Stream", stream.name, hide(stream.plan.sql))
+        return _show_stream(catalog, statement, home)
+    return _show_table(catalog, statement, home)
+
+
+def _show_database(catalog: Catalog, statement: ShowCreate) -> pa.Table:
+    name = statement.name
+    found = catalog.database(name.name)
+    if found is None:
+        raise statement.error(f'there is no database "{name.name}"', name, code="E_NO_DATABASE")
+    parts = [
+        f"CREATE DATABASE {in_backticks(found.name)} PRECISION '{found.precision}'",
+        f"PARTITIONS {found.partitions}",
+    ]
+    if found.keep:
+        parts.append(f"KEEP {found.keep}")
+    if found.replica > 1:
+        parts.append(f"REPLICA {found.replica}")
+    if found.dot_to_underscore:
+        parts.append("DOT_TO_UNDERSCORE 1")
+    parts.append(f"MAX_AHEAD {found.max_ahead}")
+    return _answer("Database", found.name, " ".join(parts))
+
+
+def _is_external(catalog: Catalog, statement: ShowCreate, home: str) -> bool:
+    """Tell whether an external stream is asked for; to users it is a stream and a table, too."""
+    if statement.kind == "external stream":
+        return True
+    if statement.kind not in ("stream", "stable", "table"):
+        return False
+    table = catalog.table(home, statement.name.name)
+    if table is not None and table.foreign:
+        return True
+    return catalog.external(home, statement.name.name) is not None
+
+
+def _show_external(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:
+    name = statement.name
     table = catalog.table(home, name.name)
-    child = catalog.child(home, name.name)
+    topic = foreign.of(table) if table is not None else None
+    if table is not None and topic is not None:
+        return _answer("External Stream", table.name, foreign.shown(table, topic), "Stream")
+    entry = catalog.external(home, name.name)
+    if entry is None:
+        raise statement.error(
+            f'there is no external stream "{name.name}"', name, code="E_NO_STREAM"
+        )
+    return _answer("External Stream", entry.name, external.shown(entry), "Stream")
+
+
+def _show_view(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:
+    name = statement.name
+    view = catalog.view(home, name.name)
+    if view is None:
+        raise statement.error(
+            f'there is no materialized view "{name.name}"', name, code="E_NO_VIEW"
+        )
+    into = "" if view.owns_target else f" INTO {name_of(catalog, view.target_id)}"
+    on_error = "" if view.on_error == "retry" else f" ON_ERROR {view.on_error.upper()}"
+    text = f"CREATE MATERIALIZED VIEW {in_backticks(view.name)}{into}{on_error} AS {view.sql}"
+    return _answer("Materialized View", view.name, text, "View")
+
+
+def _show_stream(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:
+    name = statement.name
+    stream = catalog.stream(home, name.name)
+    if stream is None:
+        raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
+    return _answer("Stream", stream.name, hidden(stream.plan.sql))
+
+
+def _show_table(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:
+    name = statement.name
+    table = catalog.table(home, name.name)
     if table is not None:
         return _answer("Table", table.name, _create_table(table))
+    child = catalog.child(home, name.name)
     stable = catalog.table_by_id(child.stable_id) if child is not None else None
     if child is None or stable is None:
         raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
+    return _answer("Table", child.name, _create_child(child, stable))
+
+
+def _create_child(child: Child, stable: Table) -> str:
     tags = ", ".join(
         sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'"  # type: ignore[arg-type]
         for v in child.tags
@@ -100,15 +141,14 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
     word = "VTABLE" if stable.kind == "virtual" else "TABLE"
     origins = ", ".join(f"{in_backticks(o.column)} {_from(o)}" for o in child.origins)
     origins = f" ({origins})" if origins else ""
-    text = (
+    return (
         f"CREATE {word} {in_backticks(child.name)}{origins} USING {in_backticks(stable.name)} TAGS"
         f" ({tags})"
     )
-    return _answer("Table", child.name, text)
 
 
 def name_of(catalog: Catalog, entry_id: int) -> str:
-    """`database`.`name` of a table or external stream; "?" when it is gone."""
+    """Return `database`.`name` of a table or external stream; "?" when it is gone."""
     entry = catalog.by_id(entry_id)
     return (
         f"{in_backticks(entry.database)}.{in_backticks(entry.name)}"
@@ -131,7 +171,7 @@ def _create_table(table: Table) -> str:
         return _create_stream_table(table, table.replicated)
     origins = {o.column: f" {_from(o)}" for o in table.origins}
 
-    def listed(columns: Sequence[Column]) -> str:
+    def render_all(columns: Sequence[Column]) -> str:
         return ", ".join(
             f"{in_backticks(c.name)} {c.type}"
             + (" COMPOSITE KEY" if c.name == table.key_column else "")
@@ -142,9 +182,9 @@ def _create_table(table: Table) -> str:
     word = "STABLE" if table.tags else "TABLE"
     if table.kind == "virtual":
         word = "VIRTUAL STABLE" if table.tags else "VTABLE"
-    text = f"CREATE {word} {in_backticks(table.name)} ({listed(table.columns)})"
+    text = f"CREATE {word} {in_backticks(table.name)} ({render_all(table.columns)})"
     if table.tags:
-        text += f" TAGS ({listed(table.tags)})"
+        text += f" TAGS ({render_all(table.tags)})"
     if names.has_own(table.topic):
         text += f" WITH (topic='own', partitions={table.partitions})"
     return text

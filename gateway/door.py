@@ -1,7 +1,7 @@
 """What every request passes: credentials, origin, and errors made into answers.
 
-Owns the decorator that wraps each handler and the reading of bodies within limits. Refuses requests
-without credentials, from foreign pages, or that are too large; never lets an exception become a
+Owns the decorator that wraps each handler and the reading of bodies within limits. Requests without
+credentials, from foreign pages, or that are too large are refused. No exception becomes a
 stack trace in an answer.
 """
 
@@ -50,7 +50,7 @@ class Door:
         """*handler* behind the checks; *answer* gives errors their form."""
 
         @functools.wraps(handler)
-        async def guarded(request: web.Request) -> web.StreamResponse:
+        async def pass_on(request: web.Request) -> web.StreamResponse:
             try:
                 trace = traces.given(request.headers)
                 with (
@@ -81,10 +81,10 @@ class Door:
                 )
                 return _parting(request, answer(bug))
 
-        return guarded
+        return pass_on
 
     async def admit(self, request: web.Request) -> str:
-        """The user of a request. Raises AuthError."""
+        """Return the user of a request. Raises AuthError."""
         self._same_origin(request)
         header = request.headers.get("Authorization") or query_credentials(request.query)
         if header is None and (cookie := cookie_of(request)) is not None:
@@ -93,8 +93,8 @@ class Door:
         return await self.login.admit(header, where=request.remote or "")
 
     def ends(self, request: web.Request) -> int | None:
-        """Return when the token or session of *request* ends, in seconds since 1970; None: it came
-        with a password.
+        """Return when the token or session of *request* ends, in seconds since 1970; None for
+        one with a password.
         """
         if _SESSION_ENDS in request:
             return int(request[_SESSION_ENDS])
@@ -113,8 +113,8 @@ class Door:
 
 
 def _parting(request: web.Request, response: web.Response) -> web.Response:
-    """Who is refused a WebSocket has no more use for the connection; a client with TLS may wait in
-    a read until it ends.
+    """Close the connection of who is refused a WebSocket: it is of no more use, and a client with
+    TLS may wait in a read until it ends.
     """
     if "Upgrade" in request.headers:
         response.force_close()
@@ -122,7 +122,7 @@ def _parting(request: web.Request, response: web.Response) -> web.Response:
 
 
 def user_of(request: web.Request) -> str:
-    """Who sent a request that came through the door."""
+    """Return who sent a request that came through the door."""
     return str(request[_USER])
 
 
@@ -141,7 +141,7 @@ def cookie_of(request: web.Request) -> str | None:
 
 
 async def body(request: web.Request) -> bytes:
-    """The whole body. Raises SchemaError when it is larger than the application allows."""
+    """Read the whole body. Raises SchemaError when it is larger than the application allows."""
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge as large:

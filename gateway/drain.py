@@ -5,8 +5,8 @@ a wait until scan, exchange and store have reported it. Results of a stream come
 that pushed them out, so a chain of n streams takes n rounds and one more for the store. A stream
 that fills its history keeps what comes meanwhile, barriers or not: a round waits until that has
 come out, too. Then one barrier behind the window events: the notifier reports it when NOTIFY's
-targets have them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). Refuses
-nothing, but gives up after the time-out and says who is missing.
+targets have them all (one that is down holds it back if its streams are ON_FAILURE PAUSE). After
+the time-out it gives up and says who is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from aiohttp import web
 
 from gateway import http
 from gateway.children import text
-from gateway.ddl import Definer
+from gateway.ddl.definer import Definer
 from gateway.door import Door, user_of
 from gateway.intake import database_of
 from penstock import names
@@ -36,13 +36,10 @@ _MAX_DEPTH = 32
 class Drain:
     """The handler."""
 
-    def __init__(
-        self, definer: Definer, client: redis.Redis, access: Access, *, wait_for_jobs: bool
-    ) -> None:
+    def __init__(self, definer: Definer, client: redis.Redis, access: Access) -> None:
         self._definer = definer
         self._redis = client
         self._access = access
-        self._wait_for_jobs = wait_for_jobs
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         return [web.post("/v1/drain", door.guard(self._drain))]
@@ -58,7 +55,7 @@ class Drain:
             self._access.require(user, "WRITE", None)
         topics = self._topics(database)
         await asyncio.to_thread(self.through, topics, int(depth))
-        await asyncio.to_thread(self._notified, topics)
+        await asyncio.to_thread(self._await_notifications, topics)
         return http.json_response({"drained": sorted(topics), "rounds": int(depth) + 1})
 
     def through(self, topics: dict[str, int], depth: int) -> None:
@@ -67,16 +64,11 @@ class Drain:
         """
         for _ in range(depth + 1):
             self._round(topics)
-            if self._filled(topics):
+            if self._await_history(topics):
                 self._round(topics)
 
-    @property
-    def waits_for_jobs(self) -> bool:
-        """Whether the stream jobs have their part in it."""
-        return self._wait_for_jobs
-
     def _topics(self, database: str | None) -> dict[str, int]:
-        """The topics of a database, and those that results of its streams flow into."""
+        """Return the topics of a database, and those that results of its streams flow into."""
         catalog = self._definer.catalog
         if database is None:
             return catalog.topics()
@@ -107,13 +99,15 @@ class Drain:
             self._definer.send(topic, range(partitions), ControlRecord("barrier", id=barrier))
         self._wait(waiting)
 
-    def _filled(self, topics: dict[str, int]) -> bool:
-        """Wait until streams over these topics have filled their history; whether one was at it."""
+    def _await_history(self, topics: dict[str, int]) -> bool:
+        """Wait until streams over these topics have filled their history; tell whether one was at
+        it.
+        """
         found = False
         while before := self._filling(topics):
             found = True
             try:
-                self._definer.wait(
+                self._definer.watch.until(
                     lambda: not self._filling(topics),
                     "a stream is still filling its history",
                     "SHOW STREAMS says how far it is",
@@ -126,10 +120,10 @@ class Drain:
         return found
 
     def _filling(self, topics: dict[str, int]) -> dict[tuple[int, str], str]:
-        """How far streams over these topics are with their history, by stream and field of its
-        status.
+        """Return how far streams over these topics are with their history, by stream and field of
+        its status.
         """
-        if not self._wait_for_jobs:
+        if not self._definer.watch.wait_for_jobs:
             return {}
         catalog = self._definer.catalog
         streams = [
@@ -149,7 +143,7 @@ class Drain:
             )
         return found
 
-    def _notified(self, topics: dict[str, int]) -> None:
+    def _await_notifications(self, topics: dict[str, int]) -> None:
         """Wait until NOTIFY's targets have the events of streams over these topics; without a
         notifier there is nothing to wait for.
         """
@@ -174,7 +168,7 @@ class Drain:
         return bool(ask(lambda: self._redis.exists(key)))
 
     def _wait(self, waiting: dict[str, set[str]]) -> None:
-        """Until every barrier has all its fields."""
+        """Wait until every barrier has all its fields."""
 
         def done() -> bool:
             for barrier, fields in waiting.items():
@@ -183,7 +177,7 @@ class Drain:
             return not any(waiting.values())
 
         try:
-            self._definer.wait(
+            self._definer.watch.until(
                 done, "not everything is through yet", "`penstock status` shows who lags"
             )
         except BusError as error:
@@ -196,7 +190,7 @@ class Drain:
             ) from None
 
     def _fields(self, topic: str, partitions: int) -> Iterable[str]:
-        scanned = self._wait_for_jobs and self._definer.catalog.is_scanned(topic)
+        scanned = self._definer.watch.wait_for_jobs and self._definer.catalog.scanned(topic)
         readers = ("scan", "store") if scanned else ("store",)
         for reader in readers:
             yield from (f"{reader}:{topic}:{p}" for p in range(partitions))

@@ -1,7 +1,7 @@
 """DDL on its way to the gateway that holds the catalog's lease, and its arrival there.
 
 Owns the internal route and its token. Returns when this gateway's own catalog shows the change.
-Refuses calls without the token, and a statement that was forwarded once already.
+Calls without the token, and a statement that was forwarded once already, are refused.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Forwarder:
             address, {"sql": sql, "database": database, "timezone": timezone, "user": user}
         )
 
-    async def widen(
+    async def grow_table(
         self,
         address: str,
         user: str,

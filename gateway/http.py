@@ -2,7 +2,7 @@
 
 Owns the map from error codes to HTTP status and to the numeric codes of TDengine's REST API, and
 the two error bodies: ours (`{"error": {...}}`) and TDengine's (`{"code": n, "desc": "..."}`).
-Refuses to guess: a code without a line here is a bug that a test finds.
+Nothing is guessed: a code without a line here is a bug that a test finds.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _description(error: PenstockError) -> str:
 def json_response(
     body: Any, *, status: int = 200, headers: dict[str, str] | None = None
 ) -> web.Response:
-    """A compact JSON answer."""
+    """Return a compact JSON answer."""
     data = json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(
         errors="backslashreplace"
     )

@@ -4,8 +4,8 @@ Owns a marker per key in Redis. It is set to pending, with the offsets the log h
 is sent; and to acked afterwards. A retry of an acked key gets the same answer and writes nothing. A
 retry of a pending key, whose first try died somewhere, reads the log from the recorded offsets: the
 records of a keyed write carry the key, come out the same each time and are in order within a
-partition, so what is already there is left out and the rest is sent. Refuses a key that comes with
-other rows, or while another living gateway is still at it.
+partition, so what is already there is left out and the rest is sent. A key is refused that comes
+with other rows, or while another living gateway is still at it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 import redis
 
-from gateway.rows import Layout
+from gateway.layout import RowLayout
 from penstock import log, names
 from penstock.bus import Admin, Reader
 from penstock.codec import TableCodec, schema_ids
@@ -57,7 +58,7 @@ class Claim:
         return _TRACE + self.key
 
     def rest(self, records: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-        """The records that are not in the log yet."""
+        """Return the records that are not in the log yet."""
         skip = dict(self.there)
         left = []
         for partition, value in records:
@@ -96,7 +97,7 @@ class Ledger:
         """Say that this process lives; at least every few seconds."""
         self._redis.set(names.gateway_heartbeat(self._gateway), b"1", ex=_ALIVE_S)
 
-    def claim(self, key: str, digest: str, layout: Layout, codec: TableCodec) -> Claim | Receipt:
+    def claim(self, key: str, digest: str, layout: RowLayout, codec: TableCodec) -> Claim | Receipt:
         """Take the key, or get the answer that was given under it.
 
         Raises:
@@ -116,7 +117,9 @@ class Ledger:
                 retryable=True,
             ) from down
 
-    def _claim(self, key: str, digest: str, layout: Layout, codec: TableCodec) -> Claim | Receipt:
+    def _claim(
+        self, key: str, digest: str, layout: RowLayout, codec: TableCodec
+    ) -> Claim | Receipt:
         offsets = {str(p): o for p, o in self._offsets(layout).items()}
         fresh = {
             "state": "pending",
@@ -144,27 +147,32 @@ class Ledger:
                 code="E_IN_PROGRESS",
                 hint="wait and try again",
             )
-        there = self._scan(
-            key, held["topic"], {int(p): o for p, o in held["offsets"].items()}, codec
-        )
-        partitions = len(held["offsets"])
-        if not there and held["topic"] != layout.topic:
-            # partitions have changed since: the rows may have been held meanwhile, and written
-            # behind the change
-            begins = self._admin.start_offsets(
-                [(layout.topic, p) for p in range(layout.partitions)]
-            )
-            there = self._scan(key, layout.topic, {p: o for (_, p), o in begins.items()}, codec)
-            partitions = layout.partitions
+        there, partitions = self._find_records(key, held, layout, codec)
         self._redis.set(
             names.idempotency(key), json.dumps({**held, "gateway": self._gateway}), ex=KEEP_S
         )
         _log.info("retry of a write without an answer", key=key, there=sum(there.values()))
         return Claim(key, there, partitions)
 
+    def _find_records(
+        self, key: str, held: Mapping[str, Any], layout: RowLayout, codec: TableCodec
+    ) -> tuple[dict[int, int], int]:
+        """Return how many records of an earlier try each partition has, and for how many partitions
+        they were cut.
+        """
+        begin = {int(p): o for p, o in held["offsets"].items()}
+        there = self._scan(key, held["topic"], begin, codec)
+        if there or held["topic"] == layout.topic:
+            return there, len(begin)
+        # partitions have changed since: the rows may have been held meanwhile, and written behind
+        # the change
+        begins = self._admin.start_offsets([(layout.topic, p) for p in range(layout.partitions)])
+        there = self._scan(key, layout.topic, {p: o for (_, p), o in begins.items()}, codec)
+        return there, layout.partitions
+
     def finish(self, claim: Claim, digest: str, receipt: Receipt) -> None:
-        """The rows are in the log. Happens in the background: if it is never written, a retry finds
-        the records themselves.
+        """Note that the rows are in the log, in the background: if it is never written, a retry
+        finds the records themselves.
         """
         body = json.dumps(
             {"state": "acked", "digest": digest, "rows": receipt.rows, "notices": receipt.notices}
@@ -174,7 +182,7 @@ class Ledger:
         )
 
     def release(self, claim: Claim) -> None:
-        """The rows were refused before anything was sent: the key is free again."""
+        """Free the key of rows that were refused before anything was sent."""
         if not claim.there:
             self._background.submit(
                 self._quietly, lambda: self._redis.delete(names.idempotency(claim.key))
@@ -190,7 +198,7 @@ class Ledger:
         except redis.RedisError as down:
             _log.warning("idempotency marker not written", reason=str(down))
 
-    def _offsets(self, layout: Layout) -> dict[int, int]:
+    def _offsets(self, layout: RowLayout) -> dict[int, int]:
         known = {p: self._acked(layout.topic, p) for p in range(layout.partitions)}
         if any(o is None for o in known.values()):
             known |= self._ends(layout.topic, [p for p, o in known.items() if o is None])
@@ -212,7 +220,7 @@ class Ledger:
     def _scan(
         self, key: str, topic: str, begin: Mapping[int, int], codec: TableCodec
     ) -> dict[int, int]:
-        """How many records under *key* each partition holds from the given offsets on."""
+        """Count the records under *key* each partition holds from the given offsets on."""
         ends = {(topic, p): o for p, o in self._ends(topic, begin).items()}
         open_ = {(topic, p): o for p, o in begin.items() if o < ends[topic, p]}
         found: dict[int, int] = {}
@@ -224,18 +232,23 @@ class Ledger:
             while open_:
                 for batch in reader.read():
                     at = (batch.topic, batch.partition)
-                    mine = [
-                        v
-                        for v, i in zip(batch.values, schema_ids(batch.values), strict=True)
-                        if i == codec.schema_id and v is not None
-                    ]
-                    mine = [v for v in mine if key.encode() in v]
-                    if mine:
-                        records = codec.decode(mine).records
-                        count = records.filter(
-                            pl.col("trace").str.split("\n").list.first() == _TRACE + key
-                        ).height
+                    count = _count_records(key, batch.values, codec)
+                    if count is not None:
                         found[batch.partition] = found.get(batch.partition, 0) + count
                     if batch.next_offset >= ends[at]:
                         open_.pop(at, None)
         return found
+
+
+def _count_records(key: str, values: Sequence[bytes | None], codec: TableCodec) -> int | None:
+    """Return how many of *values* are records under *key*; None when none looks like one."""
+    needle = key.encode()
+    mine = [
+        v
+        for v, i in zip(values, schema_ids(values), strict=True)
+        if i == codec.schema_id and v is not None and needle in v
+    ]
+    if not mine:
+        return None
+    marks = pl.col("trace").str.split("\n").list.first()
+    return codec.decode(mine).records.filter(marks == _TRACE + key).height

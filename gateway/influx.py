@@ -17,14 +17,16 @@ from typing import Any
 from aiohttp import web
 
 from gateway import http, notices
-from gateway.ddl import Definer, Elsewhere
+from gateway.ddl import growth
+from gateway.ddl.definer import Definer, Elsewhere
 from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
 from gateway.idempotency import Receipt
-from gateway.intake import Intake, database_of, layout_of, refuse_virtual
+from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
+from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
-from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, told
-from gateway.rows import TBNAME, Layout, RowError
+from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
+from gateway.row_error import RowError
 from penstock import names
 from penstock.access import Access
 from penstock.clock import Clock
@@ -53,7 +55,12 @@ class Influx:
     """The handlers of line protocol."""
 
     def __init__(
-        self, intake: Intake, definer: Definer, forwarder: Forwarder, access: Access, clock: Clock
+        self,
+        intake: WriteIntake,
+        definer: Definer,
+        forwarder: Forwarder,
+        access: Access,
+        clock: Clock,
     ) -> None:
         self._intake = intake
         self._definer = definer
@@ -97,18 +104,14 @@ class Influx:
                 hint=f"one of {', '.join(_UNITS)}",
             )
         data = await body(request)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError as wrong:
-            raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-        points, refused = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        points, refused = await _parse(data)
         by_table: dict[str, list[Point]] = {}
-        for point in self._named(database, points):
+        for point in self._rename(database, points):
             by_table.setdefault(point.measurement, []).append(point)
         user = user_of(request)
         ready = {}
         for table, some in by_table.items():
-            ready[table], bad = await self._prepared(user, database, table, some)
+            ready[table], bad = await self._prepare(user, database, table, some)
             refused += bad
         writes = [
             (some, await self._submit(database, table, some, precision, len(data)))
@@ -129,8 +132,8 @@ class Influx:
             raise PartialWrite(refused, written, said)
         return web.Response(status=204, headers=notices.headers(said))
 
-    def _named(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
-        """The points under the names that their tables have."""
+    def _rename(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
+        """Return the points under the names that their tables have."""
         home = self._definer.catalog.database(database)
         if home is None or not home.dot_to_underscore:
             return points
@@ -139,11 +142,11 @@ class Influx:
             for p in points
         ]
 
-    async def _prepared(
+    async def _prepare(
         self, user: str, database: str, table: str, points: Sequence[Point]
     ) -> tuple[list[Point], list[LineError]]:
-        """The points that *table*, made or widened for them, has columns for, and the lines of the
-        others.
+        """Return the points that *table*, made or widened for them, has columns for, and the lines
+        of the others.
         """
         self._admit(user, database, table)
         good, refused = agreeing(points, self._definer.catalog.table(database, table))
@@ -172,7 +175,7 @@ class Influx:
     async def _rest(
         self,
         error: RowError,
-        layout: Layout,
+        layout: RowLayout,
         points: Sequence[Point],
         rows: Sequence[Row],
         size: int,
@@ -182,7 +185,7 @@ class Influx:
         """
         receipt = Receipt(0)
         if error.row < 0:
-            return receipt, [LineError(told(error), p.line) for p in points]
+            return receipt, [LineError(words_of(error), p.line) for p in points]
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         kept, reasons = await asyncio.to_thread(fitting, layout, rows, now)
         refused = [LineError(why, points[place].line) for place, why in reasons.items()]
@@ -194,7 +197,7 @@ class Influx:
                     )
                 )
             except RowError as again:  # the table changed meanwhile
-                refused += [LineError(told(again), points[place].line) for place in kept]
+                refused += [LineError(words_of(again), points[place].line) for place in kept]
         return receipt, refused
 
     def _admit(self, user: str, database: str, table: str) -> None:
@@ -217,23 +220,23 @@ class Influx:
         known = self._definer.catalog.table(database, table)
         if known is not None and known.kind == "virtual":
             refuse_virtual(layout_of(database_of(self._definer.catalog, database), known))
-        if not self._definer.missing(database, table, columns, tags):
+        if not growth.lacks(self._definer.catalog, database, table, columns, tags):
             return
         if known is not None:
             self._access.require(user, "ALTER", known)
         time = ColumnDefaults.time()
         try:
             await self._definer.run(
-                lambda: self._definer.widen(database, table, time, columns, tags), user
+                lambda: growth.grow(self._definer, database, table, time, columns, tags), user
             )
         except Elsewhere as elsewhere:
-            await self._forwarder.widen(
+            await self._forwarder.grow_table(
                 elsewhere.address, user, database, table, time, columns, tags
             )
 
     async def _submit(
         self, database: str, table: str, points: list[Point], precision: str, size: int
-    ) -> tuple[Layout, list[Row], asyncio.Future[Any]]:
+    ) -> tuple[RowLayout, list[Row], asyncio.Future[Any]]:
         """Points on their way as rows of their table."""
         found = self._intake.find(database, table)
         assert found is not None, "ensure() made the table"
@@ -262,22 +265,32 @@ class ColumnDefaults:
 
     @staticmethod
     def text(size: int) -> ColumnType:
-        """Sizes in powers of two, so that a table is not altered for each longer value."""
+        """Return a type with a size in powers of two, so that a table is not altered for each
+        longer value.
+        """
         length = _SMALLEST_TEXT
         while length < size:
             length *= 2
         return ColumnType("VARCHAR", length)
 
 
+async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
+    """Return the points of a body, and its bad lines. Raises SchemaError."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as wrong:
+        raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
+    return parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+
+
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
-    """(columns, tags) that the points of one measurement need."""
+    """Return (columns, tags) that the points of one measurement need."""
     columns: dict[str, ColumnType] = {}
     tags: dict[str, int] = {}
     for point in points:
         for name, value in point.fields.items():
             kind = _type(value)
-            before = columns.get(name)
-            if before is None or (kind.sized and before.sized and kind.length > before.length):
+            if _is_wider(kind, columns.get(name)):
                 columns[name] = kind
         for name, text in point.tags:
             tags[name] = max(tags.get(name, 0), len(text.encode()))
@@ -286,6 +299,12 @@ def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
     return [Column(n, k) for n, k in columns.items()], [
         Column(n, ColumnDefaults.text(s)) for n, s in tags.items()
     ]
+
+
+def _is_wider(kind: ColumnType, before: ColumnType | None) -> bool:
+    if before is None:
+        return True
+    return kind.sized and before.sized and kind.length > before.length
 
 
 def _type(value: Any) -> ColumnType:
@@ -301,12 +320,12 @@ def _type(value: Any) -> ColumnType:
 
 
 def _of_the_line(error: PenstockError) -> bool:
-    """Whether it is the fault of names that a line has, and not of who writes, where or when."""
+    """Tell whether names that a line has are at fault, and not who writes, where or when."""
     return http.status_of(error) in (400, 409)
 
 
 def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
-    """Those of *response* that are not about its body, and notices of what was written."""
+    """Return those of *response* that are not about its body, and notices of what was written."""
     kept = {
         k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")
     }
@@ -314,7 +333,7 @@ def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
 
 
 def _error_v1(error: PenstockError) -> web.Response:
-    """InfluxDB 1's form of an error: a text."""
+    """Return InfluxDB 1's form of an error: a text."""
     response = http.error_response(error)
     text = error.message + (f" ({error.hint})" if error.hint else "")
     headers = _headers(error, response)
@@ -322,7 +341,7 @@ def _error_v1(error: PenstockError) -> web.Response:
 
 
 def _error_v2(error: PenstockError) -> web.Response:
-    """InfluxDB 2's form of an error, with ours inside."""
+    """Return InfluxDB 2's form of an error, with ours inside."""
     response = http.error_response(error)
     words = {
         400: "invalid",

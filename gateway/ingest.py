@@ -19,7 +19,7 @@ from aiohttp import web
 
 from gateway import http, notices, times
 from gateway.door import Door, body, user_of
-from gateway.intake import Intake
+from gateway.intake import WriteIntake
 from gateway.rest import ARROW
 from penstock import arrow_reader
 from penstock.arrow_reader import Limits
@@ -55,7 +55,7 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def from_json(data: bytes | str) -> Rows:
-    """One row as an object, several as a list of objects."""
+    """Read one row as an object, several as a list of objects."""
     value = parse_json(data)
     if isinstance(value, dict):
         return [value]
@@ -65,7 +65,7 @@ def from_json(data: bytes | str) -> Rows:
 
 
 def from_ndjson(data: bytes) -> Rows:
-    """One object a line."""
+    """Read one object a line."""
     lines = [line for line in data.splitlines() if line.strip()]
     rows: Sequence[Any] = parse_json(b"[" + b",".join(lines) + b"]")
     if len(rows) != len(lines):
@@ -106,10 +106,10 @@ async def parse_body(
     )
 
 
-class Ingest:
+class RowRoutes:
     """The handler of row requests."""
 
-    def __init__(self, intake: Intake, max_body: int) -> None:
+    def __init__(self, intake: WriteIntake, max_body: int) -> None:
         self._intake = intake
         self._limits = arrow_reader.for_body(max_body)
 

@@ -15,26 +15,27 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from gateway import literals, notices, rows
-from gateway.rows import TBNAME, Layout, RowError
+from gateway import literals, notices, row_checks, rows
+from gateway.layout import TBNAME, RowLayout
+from gateway.row_error import RowError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Insert, InsertPart, InsertSelect, Value
 from penstock.types import ColumnType
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundRows:
     """One table of an INSERT, ready to write."""
 
-    layout: Layout
+    layout: RowLayout
     frame: pl.DataFrame
     #: see `gateway.notices`
     notices: tuple[str, ...] = ()
 
 
 def bind(
-    statement: Insert, part: InsertPart, layout: Layout, child: str | None, tz: tzinfo, now: int
-) -> Bound:
+    statement: Insert, part: InsertPart, layout: RowLayout, child: str | None, tz: tzinfo, now: int
+) -> BoundRows:
     """Rows of one part as a frame; *now* in nanoseconds. Raises SqlSemanticError at the row to
     blame.
     """
@@ -57,47 +58,47 @@ def bind(
             given[tag.name] = [value] * len(part.rows)
     try:
         frame = rows.from_columns(layout, given, child=child, tz=tz)
-        rows.check(layout, frame, at)
+        row_checks.check(layout, frame, at)
     except RowError as error:
         offset = part.row_offsets[error.row] if error.row >= 0 else part.table.offset
         raise statement.error(error.message, offset, code="E_ROW", hint=error.hint) from error
     times = next((values for column, values in given_as if column.name == layout.time), ())
-    return Bound(layout, frame, tuple(notices.of_numbers(times, layout.precision)))
+    return BoundRows(layout, frame, tuple(notices.of_numbers(times, layout.precision)))
 
 
-def together(bound: Sequence[Bound]) -> list[Bound]:
+def join_by_table(bound: Sequence[BoundRows]) -> list[BoundRows]:
     """Parts of a statement as one write a table, so that no row is late for another of its own
     statement.
     """
-    found: dict[tuple[int, int], list[Bound]] = {}
+    found: dict[tuple[int, int], list[BoundRows]] = {}
     for part in bound:
         found.setdefault((part.layout.table_id, part.layout.schema_id), []).append(part)
-    return [parts[0] if len(parts) == 1 else _joined(parts) for parts in found.values()]
+    return [parts[0] if len(parts) == 1 else _concatenate(parts) for parts in found.values()]
 
 
-def _joined(parts: Sequence[Bound]) -> Bound:
+def _concatenate(parts: Sequence[BoundRows]) -> BoundRows:
     told = tuple(dict.fromkeys(notice for part in parts for notice in part.notices))
-    return Bound(parts[0].layout, pl.concat([p.frame for p in parts], how="diagonal"), told)
+    return BoundRows(parts[0].layout, pl.concat([p.frame for p in parts], how="diagonal"), told)
 
 
 def bind_selected(
-    statement: InsertSelect, selected: pa.Table, layout: Layout, child: str | None, now: int
-) -> Bound:
+    statement: InsertSelect, selected: pa.Table, layout: RowLayout, child: str | None, now: int
+) -> BoundRows:
     """Rows that a SELECT gave as a frame; *now* in nanoseconds. Raises SqlSemanticError."""
     wanted = _places(statement, selected.column_names, layout)
     try:
         frame = rows.from_arrow(layout, selected.rename_columns(wanted), child=child)
-        rows.check(layout, frame, now * TICKS_PER_SECOND[layout.precision] // 10**9)
+        row_checks.check(layout, frame, now * TICKS_PER_SECOND[layout.precision] // 10**9)
     except RowError as error:
         raise statement.error(
             error.message, statement.select.start, code="E_ROW", hint=error.hint
         ) from error
-    return Bound(layout, frame)
+    return BoundRows(layout, frame)
 
 
-def _places(statement: InsertSelect, given: Sequence[str], layout: Layout) -> list[str]:
-    """The column that each selected one is for: by place, but a `tbname` among them is the child
-    table's name wherever it stands.
+def _places(statement: InsertSelect, given: Sequence[str], layout: RowLayout) -> list[str]:
+    """Return the column that each selected one is for: by place, but a `tbname` among them is the
+    child table's name wherever it stands.
     """
     if statement.columns is not None:
         fields = (Column(TBNAME, ColumnType("VARCHAR", 192)), *layout.fields)
@@ -125,7 +126,7 @@ def tag_values(
     statement: Any,
     names: Sequence[str] | None,
     values: Sequence[Value],
-    layout: Layout,
+    layout: RowLayout,
     offset: int,
     tz: tzinfo,
     at: int,
@@ -154,12 +155,12 @@ def tag_values(
 
 
 def _tags(
-    statement: Insert, part: InsertPart, layout: Layout, tz: tzinfo, at: int
+    statement: Insert, part: InsertPart, layout: RowLayout, tz: tzinfo, at: int
 ) -> list[tuple[Column, Any]]:
     return tag_values(statement, part.tag_names, part.tag_values, layout, part.table.offset, tz, at)
 
 
-def _columns(statement: Insert, part: InsertPart, layout: Layout) -> list[Column]:
+def _columns(statement: Insert, part: InsertPart, layout: RowLayout) -> list[Column]:
     if part.columns is None:
         # rows of a stream without a time column are written as they were defined; time and number
         # come by themselves

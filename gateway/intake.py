@@ -2,7 +2,7 @@
 have in common.
 
 Owns finding the table (supertable, child or plain) by the names a client used, and claiming
-idempotency keys. Refuses unknown tables with the nearest name.
+idempotency keys. Unknown tables are refused with the nearest name.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import polars as pl
 import pyarrow as pa
 
 from gateway.children import Children
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
 from gateway.idempotency import Ledger, Receipt
-from gateway.publisher import Publisher
-from gateway.rows import Layout
+from gateway.layout import RowLayout
+from gateway.publisher import RowPublisher
 from penstock import log, traces
 from penstock.access import Access
 from penstock.catalog.model import ROW_ID, Database, Right, Table
@@ -34,12 +34,16 @@ _log = log.get("gateway.intake")
 Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame
 
 
-def layout_of(database: Database, table: Table) -> Layout:
-    """What rows of *table* look like."""
+def layout_of(database: Database, table: Table) -> RowLayout:
+    """Return what rows of *table* look like."""
     replicated = table.replicated is not None
-    numbered = ROW_ID if replicated else MESSAGE_ID if table.foreign else None
+    numbered = None
+    if replicated:
+        numbered = ROW_ID
+    elif table.foreign:
+        numbered = MESSAGE_ID
     columns = tuple(c for c in table.columns if c.name != numbered)
-    return Layout(
+    return RowLayout(
         table.id,
         table.schema_id,
         table.database,
@@ -60,7 +64,7 @@ def layout_of(database: Database, table: Table) -> Layout:
 
 
 def database_of(catalog: Catalog, name: str) -> Database:
-    """The database called *name*. Raises CatalogError."""
+    """Return the database called *name*. Raises CatalogError."""
     found = catalog.database(name)
     if found is None:
         close = difflib.get_close_matches(
@@ -71,7 +75,7 @@ def database_of(catalog: Catalog, name: str) -> Database:
     return found
 
 
-def refuse_virtual(layout: Layout) -> None:
+def refuse_virtual(layout: RowLayout) -> None:
     """Raise CatalogError when *layout* is a virtual table's."""
     if layout.virtual:
         raise CatalogError(
@@ -81,18 +85,18 @@ def refuse_virtual(layout: Layout) -> None:
         )
 
 
-class Intake:
+class WriteIntake:
     """Takes writes from every way in. Event loop only."""
 
     def __init__(
         self,
-        publisher: Publisher,
+        publisher: RowPublisher,
         children: Children,
         ledger: Ledger,
         catalog: Callable[[], Catalog],
         access: Access,
-        replicate: Callable[[Write, str | None], asyncio.Future[Receipt]],
-        send_abroad: Callable[[Write], int],
+        replicate: Callable[[PendingWrite, str | None], asyncio.Future[Receipt]],
+        send_abroad: Callable[[PendingWrite], int],
     ) -> None:
         """
         Args:
@@ -107,7 +111,7 @@ class Intake:
         self._ledger = ledger
         self._catalog = catalog
         self._access = access
-        self._found: dict[tuple[str, str], tuple[Layout, str | None]] = {}
+        self._found: dict[tuple[str, str], tuple[RowLayout, str | None]] = {}
         self._revision = -1
         self._running: dict[str, asyncio.Future[Receipt]] = {}
 
@@ -156,7 +160,7 @@ class Intake:
 
     async def submit_to(
         self,
-        layout: Layout,
+        layout: RowLayout,
         rows: Body,
         *,
         size: int,
@@ -167,7 +171,7 @@ class Intake:
         told: bool = False,
         notices: tuple[str, ...] = (),
     ) -> asyncio.Future[Receipt]:
-        """The same for a table that was found before.
+        """Queue rows of a table that was found before.
 
         Args:
             told: the client hears of notices.
@@ -177,7 +181,7 @@ class Intake:
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         trace = traces.current()
-        write = Write(
+        write = PendingWrite(
             layout,
             rows,
             count,
@@ -204,9 +208,11 @@ class Intake:
         if key is None:
             return self._publisher.write(write)
         # the table's id, too: a table dropped and made again under its name has not got the rows
-        return await self._keyed(write, key, f"{layout.table_id}:{digest}")
+        return await self._submit_once(write, key, f"{layout.table_id}:{digest}")
 
-    async def _keyed(self, write: Write, key: str, digest: str) -> asyncio.Future[Receipt]:
+    async def _submit_once(
+        self, write: PendingWrite, key: str, digest: str
+    ) -> asyncio.Future[Receipt]:
         running = self._running.get(key)
         if running is not None:
             # the same client was impatient; a different request under this key is told by the
@@ -239,8 +245,8 @@ class Intake:
 
     async def locate_for(
         self, user: str, right: Right, database: str, name: str
-    ) -> tuple[Layout, str | None]:
-        """The same for somebody who needs a right on it: who has none is not told whether it
+    ) -> tuple[RowLayout, str | None]:
+        """Find a table for somebody who needs a right on it: who has none is not told whether it
         exists. Raises AuthError, CatalogError.
         """
         try:
@@ -255,15 +261,15 @@ class Intake:
             self._access.require(user, right, table, f"{database}.{name}")
         return found
 
-    async def locate(self, database: str, name: str) -> tuple[Layout, str | None]:
-        """The layout of *name* and, when it is a child table, its own spelling. Raises
+    async def locate(self, database: str, name: str) -> tuple[RowLayout, str | None]:
+        """Return the layout of *name* and, when it is a child table, its own spelling. Raises
         CatalogError.
         """
         return self.find(database, name) or await self._search(database, name)
 
-    def find(self, database: str, name: str) -> tuple[Layout, str | None] | None:
-        """The layout of *name* and, when it is a child table, its own spelling; None: not in the
-        catalog (it may be in Redis).
+    def find(self, database: str, name: str) -> tuple[RowLayout, str | None] | None:
+        """Return the layout of *name* and, when it is a child table, its own spelling; None when it
+        is not in the catalog (it may be in Redis).
         """
         catalog = self._catalog()
         if catalog.revision != self._revision:
@@ -279,7 +285,7 @@ class Intake:
 
     def _resolve(
         self, catalog: Catalog, database: str, name: str
-    ) -> tuple[Layout, str | None] | None:
+    ) -> tuple[RowLayout, str | None] | None:
         home = database_of(catalog, database)
         table = catalog.table(database, name)
         if table is not None:
@@ -292,8 +298,8 @@ class Intake:
             else None
         )
 
-    async def _search(self, database: str, name: str) -> tuple[Layout, str | None]:
-        """A child table that was first seen in rows: Redis knows it."""
+    async def _search(self, database: str, name: str) -> tuple[RowLayout, str | None]:
+        """Find a child table that was first seen in rows: Redis knows it."""
         catalog = self._catalog()
         home = database_of(catalog, database)
         stables = [layout_of(home, t) for t in catalog.tables(database) if t.kind == "stable"]
@@ -311,7 +317,7 @@ class Intake:
         )
 
 
-def _tell(layout: Layout, trace: str, done: asyncio.Future[Receipt]) -> None:
+def _tell(layout: RowLayout, trace: str, done: asyncio.Future[Receipt]) -> None:
     """Log what became of rows that are followed."""
     error = None if done.cancelled() else done.exception()
     table = f"{layout.database}.{layout.table}"

@@ -1,7 +1,7 @@
-"""What users of the catalog may do in Kafka itself: their passwords there, and rules made from
+"""Rights of the catalog's users in Kafka itself: their passwords there, and rules made from
 their grants.
 
-Owns the pure `wanted`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
+Owns the pure `rules_of`, which grants mean which rules, and `KafkaRights`, which brings Kafka to
 that. WRITE on a database is writing its ingestion topics, READ reading them, ADMIN and root have
 both on all; nobody but the mesh touches the mesh's own topics. Rights on single tables mean nothing
 here: a topic has the rows of all of its database's. Rules on ingestion topics are made from grants
@@ -49,7 +49,7 @@ class NoPasswords:
         """Have nothing to forget."""
 
 
-def wanted(catalog: Catalog, access: Access) -> set[Rule]:
+def rules_of(catalog: Catalog, access: Access) -> set[Rule]:
     """Return the rules that the grants of all users mean. Pure."""
     users = [
         access.root,
@@ -61,11 +61,7 @@ def wanted(catalog: Catalog, access: Access) -> set[Rule]:
 def _of_user(catalog: Catalog, access: Access, user: str) -> Iterator[Rule]:
     reads = False
     for operation in _OPERATIONS:
-        if access.may(user, operation, None) or access.may(user, "ADMIN", None):
-            topics = [(_EVERY_TOPIC, True)]
-        else:
-            held = [d for d in catalog.databases() if access.may(user, operation, d)]
-            topics = [topic for database in held for topic in _topics(database)]
+        topics = _topics_of_user(catalog, access, user, operation)
         for name, prefixed in topics:
             yield Rule(user, operation, "TOPIC", name, prefixed)
             yield Rule(user, "DESCRIBE", "TOPIC", name, prefixed)
@@ -73,6 +69,16 @@ def _of_user(catalog: Catalog, access: Access, user: str) -> Iterator[Rule]:
     if reads:
         yield Rule(user, "READ", "GROUP", user)
         yield Rule(user, "READ", "GROUP", f"{user}:", True)
+
+
+def _topics_of_user(
+    catalog: Catalog, access: Access, user: str, operation: Literal["READ", "WRITE"]
+) -> list[tuple[str, bool]]:
+    """Return names of topics that *user* may read or write, and whether they are beginnings."""
+    if access.may(user, operation, None) or access.may(user, "ADMIN", None):
+        return [(_EVERY_TOPIC, True)]
+    databases = [d for d in catalog.databases() if access.may(user, operation, d)]
+    return [topic for database in databases for topic in _topics(database)]
 
 
 def _topics(database: Database) -> list[tuple[str, bool]]:
@@ -182,7 +188,7 @@ class KafkaRights:
         with self._lock:
             self.behind = False
             try:
-                should = wanted(self._catalog(), self._access)
+                should = rules_of(self._catalog(), self._access)
                 there = {rule for rule in self._users.rules() if ours(rule)}
                 # what is taken back first: a right that is gone matters more than one that comes
                 self._users.withdraw(there - should)

@@ -17,7 +17,7 @@ from aiohttp import web
 from gateway import http
 from gateway.children import text
 from gateway.door import Door, user_of
-from gateway.intake import Intake
+from gateway.intake import WriteIntake
 from penstock import names
 from penstock.catalog.stored import present
 from penstock.errors import SchemaError
@@ -26,10 +26,10 @@ from penstock.redis_link import ask
 _MOST = 10_000
 
 
-class Latest:
+class LatestRoutes:
     """The handler."""
 
-    def __init__(self, intake: Intake, client: redis.Redis) -> None:
+    def __init__(self, intake: WriteIntake, client: redis.Redis) -> None:
         self._intake = intake
         self._redis = client
 
@@ -46,7 +46,7 @@ class Latest:
             else request.query.getall("tbname", [layout.table] if layout.plain else [])
         )
         key = names.last_row(layout.database, layout.table)
-        found = await asyncio.to_thread(ask, lambda: self._found(key, wanted))
+        found = await asyncio.to_thread(ask, lambda: self._read(key, wanted))
         rows = [
             {"tbname": name, **present(layout.stored, json.loads(row))}
             for name, row in found.items()
@@ -54,7 +54,7 @@ class Latest:
         ]
         return http.json_response({"precision": layout.precision, "rows": rows})
 
-    def _found(self, key: str, wanted: list[str]) -> dict[str, Any]:
+    def _read(self, key: str, wanted: list[str]) -> dict[str, Any]:
         if wanted:
             return dict(zip(wanted, self._redis.hmget(key, wanted), strict=True))
         if self._redis.hlen(key) > _MOST:

@@ -1,7 +1,7 @@
 """InfluxDB line protocol: text to points.
 
-Owns the grammar, escapes included, and the types of field values. Refuses a line with its number
-and the reason; what tables the points become is `gateway/influx.py`'s business.
+Owns the grammar, escapes included, and the types of field values. A bad line is refused with its
+number and the reason; what tables the points become is `gateway/influx.py`'s business.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Point:
 
 
 def parse(text: str) -> tuple[list[Point], list[LineError]]:
-    """The points of a body, and its bad lines. A bad line costs only itself."""
+    """Return the points of a body, and its bad lines. A bad line costs only itself."""
     points = []
     refused = []
     number = 0
@@ -88,7 +88,7 @@ def _records(text: str) -> list[str]:
     quotes = 0
     for line in lines:
         held.append(line)
-        quotes += _unescaped_quotes(line)
+        quotes += _count_quotes(line)
         if quotes % 2 == 0 or held[0].lstrip().startswith("#"):
             joined.append("\n".join(held))
             held = []
@@ -98,7 +98,7 @@ def _records(text: str) -> list[str]:
     return joined + held
 
 
-def _unescaped_quotes(text: str) -> int:
+def _count_quotes(text: str) -> int:
     # an escaped backslash in front of a quote does not escape it
     return (_PAIR.sub("", text) if "\\" in text else text).count('"')
 

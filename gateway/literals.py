@@ -1,11 +1,12 @@
 """Literals of a statement as values of a column.
 
 Owns what SQL allows beyond JSON: numbers in quotes, times relative to now, durations with calendar
-units. Refuses what would lose something.
+units. Values that would lose something are not accepted.
 """
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -19,7 +20,7 @@ _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int) -> Any:
-    """The value of a column of *kind*; *now* in ticks. Raises ValueError when it cannot be one."""
+    """Return the value of a column of *kind*; *now* in ticks. Raises ValueError."""
     if value is None:
         return None
     if kind.kind == "TIMESTAMP":
@@ -33,20 +34,26 @@ def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int
     if kind.integer:
         return _integer(value)
     if kind.kind in ("FLOAT", "DOUBLE"):
-        if isinstance(value, bool):
-            return float(value)
-        number = float(value)
-        if number != number or number in (float("inf"), float("-inf")):
-            raise ValueError(value)
-        return number
+        return _finite(value)
     if kind.kind == "DECIMAL":
-        try:
-            return Decimal(str(value))
-        except InvalidOperation as wrong:
-            raise ValueError(value) from wrong
+        return _decimal(value)
     if not isinstance(value, str):
         raise ValueError(value)
     return value
+
+
+def _finite(value: bool | int | float | Decimal | str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _decimal(value: bool | int | float | Decimal | str) -> Decimal:
+    try:
+        return Decimal(str(value))
+    except InvalidOperation as wrong:
+        raise ValueError(value) from wrong
 
 
 def _boolean(value: bool | int | float | Decimal | str) -> bool:
@@ -66,7 +73,7 @@ def _integer(value: bool | int | float | Decimal | str) -> int:
 
 
 def ticks(value: Value, precision: str, tz: tzinfo, now: int) -> int:
-    """A time as ticks. Raises ValueError."""
+    """Return a time as ticks. Raises ValueError."""
     if isinstance(value, bool) or value is None:
         raise ValueError(value)
     if isinstance(value, str):

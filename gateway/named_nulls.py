@@ -2,7 +2,7 @@
 
 A frame on its way through the gateway has one line a row, as its client counts them. Which columns
 a row sets to NULL stands beside it, in a column of its own that only such frames have, until
-`spelled_out` makes a CLEAR of it, right before the row.
+`spell_out` makes a CLEAR of it, right before the row.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ CLEARED = "_clear"
 _OP = "_op"
 
 
-def noted(
+def note(
     frame: pl.DataFrame, columns: Sequence[str], named: Callable[[str], Sequence[bool]] | None
 ) -> pl.DataFrame:
-    """*frame* with the names of the columns that each partial row sets to NULL, if there are any.
+    """Return *frame* with the names of the columns that each partial row sets to NULL, if there are
+    any.
 
     Args:
         columns: those that may be NULL and that the write names.
-        named: tells which rows name a column; None: all of them do.
+        named: tells which rows name a column; without it all of them do.
     """
     partial = frame.get_column(_OP) == MERGE
     found = []
@@ -45,11 +46,11 @@ def noted(
     return frame.with_columns(pl.when(names.list.len() > 0).then(names).alias(CLEARED))
 
 
-def spelled_out(
+def spell_out(
     frame: pl.DataFrame, values: Sequence[Column], counts: Sequence[int]
 ) -> tuple[pl.DataFrame, list[int]]:
-    """*frame* with a CLEAR before each row that has one coming, and how many rows each write has
-    then.
+    """Return *frame* with a CLEAR before each row that has one coming, and how many rows each write
+    has then.
 
     *values*: the table's columns that are no part of its key.
     """

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from gateway.rows import OP, TBNAME, Layout
+from gateway.layout import OP, TBNAME, RowLayout
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.versions import UPSERT
 
 if TYPE_CHECKING:
-    from gateway.coalescer import Write
+    from gateway.coalescer import PendingWrite
 
 HEADER = "Penstock-Notice"
 #: 1990-01-01: a number before it is nearly always one of another unit
@@ -31,12 +31,12 @@ _WHOLE = "\0whole"
 
 
 def headers(notices: Sequence[str]) -> dict[str, str]:
-    """The header with *notices*; none if there are none."""
+    """Return the header with *notices*, if there are any."""
     return {HEADER: ", ".join(notices)} if notices else {}
 
 
 def of_numbers(values: Sequence[Any], precision: str) -> list[str]:
-    """Notice of times before 1990 among *values*, as far as these are numbers of ticks."""
+    """Return a notice of times before 1990 among *values*, as far as these are numbers of ticks."""
     per_second = TICKS_PER_SECOND[precision]
     early = [v for v in values if type(v) in (int, float) and v < _EARLY_SECONDS * per_second]
     if not early:
@@ -55,28 +55,36 @@ def of_numbers(values: Sequence[Any], precision: str) -> list[str]:
 
 
 def of_writes(
-    layout: Layout, frame: pl.DataFrame, writes: Sequence[Write], counts: Sequence[int]
+    layout: RowLayout, frame: pl.DataFrame, writes: Sequence[PendingWrite], counts: Sequence[int]
 ) -> list[tuple[str, ...]]:
-    """Notices of each of *writes*, whose rows are in *frame* one after the other."""
-    found = [list(write.notices) for write in writes]
+    """Return notices of each of *writes*, whose rows are in *frame* one after the other."""
+    notices = [list(write.notices) for write in writes]
     told = [i for i, write in enumerate(writes) if write.told]
-    if not told:
-        return [tuple(notices) for notices in found]
+    if told:
+        if _has_early(layout, frame):
+            for i in told:
+                notices[i] += of_numbers(_times(layout, writes[i]), layout.precision)
+        if any(counts[i] > 1 for i in told):
+            replaced = _count_replacements(layout, frame, counts)
+            for i in replaced.keys() & set(told):
+                notices[i].append(_of_replacements(replaced[i], counts[i]))
+    return [tuple(some) for some in notices]
+
+
+def _has_early(layout: RowLayout, frame: pl.DataFrame) -> bool:
+    """Tell whether a time is before 1990."""
     least = frame.get_column(layout.time).min()
-    if isinstance(least, int) and least < _EARLY_SECONDS * TICKS_PER_SECOND[layout.precision]:
-        for i in told:
-            found[i] += of_numbers(_times(layout, writes[i]), layout.precision)
-    if any(counts[i] > 1 for i in told):
-        replaced = _replaced(layout, frame, counts)
-        for i in told:
-            if i in replaced:
-                words = "the later replaced the earlier; a key column or a supertable keeps both"
-                found[i].append(f"{replaced[i]} of {counts[i]} rows share their key; {words}")
-    return [tuple(notices) for notices in found]
+    limit = _EARLY_SECONDS * TICKS_PER_SECOND[layout.precision]
+    return isinstance(least, int) and least < limit
 
 
-def _times(layout: Layout, write: Write) -> list[Any]:
-    """Times of a write as they were sent; of a frame none, as who made it has looked."""
+def _of_replacements(replaced: int, count: int) -> str:
+    words = "the later replaced the earlier; a key column or a supertable keeps both"
+    return f"{replaced} of {count} rows share their key; {words}"
+
+
+def _times(layout: RowLayout, write: PendingWrite) -> list[Any]:
+    """Return times of a write as they were sent; of a frame none, as who made it has looked."""
     body = write.body
     time = layout.time.lower()
     if isinstance(body, pa.Table):
@@ -91,9 +99,11 @@ def _times(layout: Layout, write: Write) -> list[Any]:
     return [value for row in body for name, value in row.items() if name.lower() == time]
 
 
-def _replaced(layout: Layout, frame: pl.DataFrame, counts: Sequence[int]) -> dict[int, int]:
-    """By the number of a write: rows that share their key with others of it, of which a later one
-    replaced values.
+def _count_replacements(
+    layout: RowLayout, frame: pl.DataFrame, counts: Sequence[int]
+) -> dict[int, int]:
+    """Count, for each write by its number, rows that share their key with others, of which a later
+    one replaced values.
     """
     if frame.get_column(layout.time).n_unique() == frame.height:
         return {}

@@ -1,5 +1,4 @@
-"""What of a body of line protocol is written although some of its lines are bad: everything else,
-as InfluxDB does.
+"""Bodies of line protocol with bad lines: everything else is written, as InfluxDB does.
 
 Owns which lines a fault costs, and the words in which they are told. Does not write.
 """
@@ -9,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from gateway.layout import RowLayout
 from gateway.lines import LineError, Point
-from gateway.rows import Layout, RowError, check, from_objects
+from gateway.row_checks import check
+from gateway.row_error import RowError
+from gateway.rows import from_objects
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 
@@ -53,7 +55,7 @@ class PartialWrite(SchemaError):
 
 
 def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point], list[LineError]]:
-    """The points whose names are fields and tags as in *table*, and as in the points before
+    """Return the points whose names are fields and tags as in *table*, and as in the points before
     them.
     """
     fields = {c.name.lower() for c in table.columns} if table is not None else set()
@@ -73,8 +75,10 @@ def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point],
     return kept, refused
 
 
-def fitting(layout: Layout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:
-    """Places of the *rows* that their table takes, and of the others why not. *now* in ticks."""
+def fitting(layout: RowLayout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:
+    """Return places of the *rows* that their table takes, and of the others why not. *now* in
+    ticks.
+    """
     kept: list[int] = []
     refused: dict[int, str] = {}
     for start in range(0, len(rows), _PIECE):
@@ -90,22 +94,22 @@ def fitting(layout: Layout, rows: Sequence[Row], now: int) -> tuple[list[int], d
     return kept, refused
 
 
-def _fault(layout: Layout, rows: Sequence[Row], now: int) -> str | None:
-    """Why these rows are refused."""
+def _fault(layout: RowLayout, rows: Sequence[Row], now: int) -> str | None:
+    """Return why these rows are refused."""
     try:
         check(layout, from_objects(layout, rows), now)
     except RowError as error:
-        return told(error)
+        return words_of(error)
     return None
 
 
-def told(error: RowError) -> str:
-    """The words of *error* without the row's number: the line's stands before them."""
+def words_of(error: RowError) -> str:
+    """Return the words of *error* without the row's number: the line's stands before them."""
     return error.message.partition(": ")[2] or error.message
 
 
 def shapes(points: Sequence[Point]) -> Iterator[list[Point]]:
-    """The points in groups that have the same fields and tags, each in its order."""
+    """Return the points in groups that have the same fields and tags, each in its order."""
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Point]] = {}
     for point in points:
         found.setdefault((tuple(sorted(point.fields)), tuple(t for t, _ in point.tags)), []).append(

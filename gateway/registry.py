@@ -2,7 +2,7 @@
 topics with it.
 
 Owns the paths and the error numbers of that API; what is registered, `penstock.catalog.registry`
-says. Refuses to register anything: tables are made by SQL.
+says. Nothing is registered here: tables are made by SQL.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.errors import AuthError, PenstockError
 _JSON = "application/vnd.schemaregistry.v1+json"
 
 
-class Registry:
+class SchemaRegistryRoutes:
     """Subjects are `<topic>-<table>`; versions count from 1."""
 
     def __init__(self, catalog: Callable[[], Catalog], access: Access) -> None:
@@ -31,7 +31,7 @@ class Registry:
         self._access = access
 
     def _catalog(self, request: web.Request) -> Catalog:
-        """What the user may see: a table that is not theirs has no subject here."""
+        """Return what the user may see: a table that is not theirs has no subject here."""
         return visible(self._all(), self._access, user_of(request))
 
     def routes(self, door: Door) -> list[web.RouteDef]:
@@ -42,7 +42,7 @@ class Registry:
                 except _Missing as missing:
                     return _answer({"error_code": missing.number, "message": missing.words}, 404)
 
-            return web.get(path, door.guard(call, _refused))
+            return web.get(path, door.guard(call, _error))
 
         return [
             get("/schemas/types", lambda _: ["AVRO"]),
@@ -55,7 +55,7 @@ class Registry:
             ),
             get("/subjects", lambda r: registry.subjects(self._catalog(r))),
             get("/subjects/{subject}/versions", lambda r: [v.version for v in self._versions(r)]),
-            get("/subjects/{subject}/versions/{version}", lambda r: _shown(self._version(r))),
+            get("/subjects/{subject}/versions/{version}", lambda r: _to_json(self._version(r))),
             get(
                 "/subjects/{subject}/versions/{version}/schema",
                 lambda r: json.loads(self._version(r).schema),
@@ -106,7 +106,7 @@ class _Missing(Exception):
         self.words = words
 
 
-def _shown(found: Registered) -> dict[str, object]:
+def _to_json(found: Registered) -> dict[str, object]:
     return {
         "subject": found.subject,
         "version": found.version,
@@ -119,7 +119,7 @@ def _answer(body: object, status: int = 200) -> web.Response:
     return web.Response(body=json.dumps(body).encode(), status=status, content_type=_JSON)
 
 
-def _refused(error: PenstockError) -> web.Response:
+def _error(error: PenstockError) -> web.Response:
     status = http.status_of(error)
     response = _answer(
         {"error_code": status * 100 + (1 if status == 404 else 0), "message": error.message}, status

@@ -2,7 +2,7 @@
 POST /v1/query, our own form of the same.
 
 Owns reading the parameters and choosing the form of the answer. What a statement does is
-`gateway/execute.py`'s business.
+the business of `gateway/statements`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from aiohttp import web
 
 from gateway import answers, http, notices, times
 from gateway.door import Door, body, user_of, with_password
-from gateway.execute import Executor, Session
+from gateway.statements.context import RequestContext
+from gateway.statements.executor import Executor
 from penstock.clock import Clock
 from penstock.errors import PenstockError, SchemaError
 from penstock.login import Login
@@ -27,7 +28,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 _SMALL = 2_000
 
 
-class Rest:
+class SqlRoutes:
     """The handlers; `routes` mounts them."""
 
     def __init__(
@@ -65,11 +66,11 @@ class Rest:
             return _bad_parameter("no sql input" if request.can_read_body else "no message input")
         tz = query.get("conn_tz") or query.get("tz") or "UTC"
         times.zone(tz)
-        session = _session(request, request.match_info.get("db"), tz)
-        answer = await self._executor.run(text, session)
+        context = _context(request, request.match_info.get("db"), tz)
+        answer = await self._executor.run(text, context)
         timing = self._clock.now() - started if query.get("timing") == "true" else None
-        data = await _render(answer, session.notices, tz, with_meta in ("true", "1", "t"), timing)
-        told = notices.headers(session.notices)
+        data = await _render(answer, context.notices, tz, with_meta in ("true", "1", "t"), timing)
+        told = notices.headers(context.notices)
         return web.Response(
             body=data, content_type="application/json", charset="utf-8", headers=told
         )
@@ -111,25 +112,25 @@ class Rest:
         tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
         times.zone(tz)
         database = wanted.get("database") or request.query.get("db")
-        session = _session(request, database, tz)
-        answer = await self._executor.run(wanted["sql"], session)
-        told = notices.headers(session.notices)
+        context = _context(request, database, tz)
+        answer = await self._executor.run(wanted["sql"], context)
+        told = notices.headers(context.notices)
         if ARROW in request.headers.get("Accept", ""):
             return web.Response(
                 body=await asyncio.to_thread(answers.to_arrow, answer),
                 content_type=ARROW,
                 headers=told,
             )
-        data = await _render(answer, session.notices, tz, False, None)
+        data = await _render(answer, context.notices, tz, False, None)
         return web.Response(
             body=data, content_type="application/json", charset="utf-8", headers=told
         )
 
 
-def _session(request: web.Request, database: str | None, tz: str) -> Session:
+def _context(request: web.Request, database: str | None, tz: str) -> RequestContext:
     key = request.headers.get("Idempotency-Key")
     remote = request.remote or ""
-    return Session(
+    return RequestContext(
         database,
         tz,
         user=user_of(request),

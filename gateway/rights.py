@@ -1,4 +1,4 @@
-"""What each statement needs: pure decisions, statement in, rights on objects out.
+"""Rights that each statement needs: pure decisions, statement in, rights on objects out.
 
 Owns one rule for every kind of statement. A kind without one needs ADMIN on everything, so what is
 new is closed until somebody says who may; `tests/unit/gateway/test_rights.py` names such kinds.
@@ -202,12 +202,10 @@ def _(s: st.AlterTable, asked: Asked) -> Needs:
 def _(s: st.Drop, asked: Asked) -> Needs:
     if s.kind == "database":
         return tuple(Need("DROP", "database", n.name) for n in s.names)
-    if s.kind in ("table", "stable"):
+    if s.kind in ("table", "stable", "external stream"):
         return tuple(_table("DROP", n, asked) for n in s.names)
     if s.kind == "stream":
         return tuple(_stream("DROP", n, asked) for n in s.names)
-    if s.kind == "external stream":
-        return tuple(_table("DROP", n, asked) for n in s.names)
     if s.kind == "materialized view":
         return tuple(_view("DROP", n, asked) for n in s.names)
     return (Need("FUNCTION"),) if s.kind == "function" else ADMIN

@@ -1,7 +1,7 @@
 """SELECT: sent to the store over Arrow Flight, after what this gateway has acked; and errors
 brought back as they were.
 
-Owns the Flight client. Refuses results larger than the settings allow.
+Owns the Flight client. Results larger than the settings allow are refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.limits import Turns
 _THREADS = 64
 
 
-class Store:
+class StoreClient:
     """Reads rows. `select` blocks: call it from a worker thread."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Store:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="select")
         self._turns = turns
 
-    async def selected(
+    async def select_for(
         self,
         user: str,
         sql: str,
@@ -87,7 +87,7 @@ class Store:
         revision: int,
         after: Mapping[tuple[str, int], int],
     ) -> pa.Table:
-        """The rows of one query.
+        """Return the rows of one query.
 
         Args:
             revision: of the catalog, which the answer must be of, or of a later one.
@@ -141,7 +141,7 @@ class Store:
 
 
 def aware(table: pa.Table) -> pa.Table:
-    """Times are UTC; DuckDB leaves that out."""
+    """Return *table* with times in UTC, which DuckDB leaves out."""
     fields = [
         (
             field.with_type(pa.timestamp(field.type.unit, "UTC"))

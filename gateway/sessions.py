@@ -2,7 +2,7 @@
 prints.
 
 Owns turning a password into a token, and a link that is good once into a session of the console. A
-token makes no token that outlives it. Refuses a link that was opened before: Redis remembers its id
+token makes no token that outlives it. A link opens once: Redis remembers its id
 for as long as it could be opened.
 """
 
@@ -18,8 +18,9 @@ from aiohttp import web
 from gateway import http
 from gateway.cookies import CookieSessions
 from gateway.door import COOKIE, Door, body, cookie_of, user_of
-from gateway.execute import Executor, Session
 from gateway.ingest import parse_json
+from gateway.statements.context import RequestContext
+from gateway.statements.executor import Executor
 from penstock import audit, names
 from penstock.errors import AuthError, PenstockError, SchemaError
 from penstock.login import Login
@@ -80,11 +81,11 @@ class Sessions:
         )
 
     async def _revoke(self, request: web.Request) -> web.Response:
-        """All tokens of the caller."""
+        """Revoke all tokens of the caller."""
         user = user_of(request)
         await self._executor.run(
             f"REVOKE TOKENS FROM {quote_name(user)}",
-            Session(user=user, remote=request.remote or ""),
+            RequestContext(user=user, remote=request.remote or ""),
         )
         return http.json_response({})
 

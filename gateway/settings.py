@@ -13,7 +13,7 @@ from penstock.settings import Port, Settings
 
 
 def partitions_here() -> int:
-    """One for each core of this machine, two to four.
+    """Return one for each core of this machine, two to four.
 
     Each is a process that works on it, most of whose cost is the same however much there is to do:
     of more than there are cores each has less to do at a time, and waits for its turn.
@@ -78,6 +78,6 @@ class GatewaySettings(Settings):
 
     @property
     def reached_at(self) -> str:
-        """The address this gateway gives to others."""
+        """Return the address this gateway gives to others."""
         host = socket.gethostname() if self.host in ("0.0.0.0", "::") else self.host
         return self.advertised_url or f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"

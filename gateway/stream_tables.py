@@ -4,7 +4,7 @@ passes rows on to their leaders.
 Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables
 they may see. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked here like
 those of any table, and written by one producer per table, so a change of the leader loses and
-doubles nothing. Refused: dropping a table that somebody subscribes to.
+doubles nothing. A table that somebody subscribes to is not dropped.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import pyarrow as pa
 import redis
 from aiohttp import web
 
-from gateway import http, rows
-from gateway.coalescer import Write
+from gateway import http, row_checks
+from gateway.coalescer import PendingWrite
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
-from gateway.publisher import frame_of
+from gateway.row_batches import frame_of
 from penstock import vital
 from penstock.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
@@ -46,7 +46,7 @@ _LOOK_SECONDS = 0.02
 _GONE_SECONDS = 5.0
 
 
-class StreamTables:
+class StreamTableGroups:
     """`write` from the event loop; the rest from the DDL thread or others."""
 
     def __init__(
@@ -72,7 +72,7 @@ class StreamTables:
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._nodes = Nodes(
-            lambda: self._described(self._registry.urls),
+            lambda: self._describe(self._registry.urls),
             f"Basic {basic}",
             among_nodes=True,
             context=context,
@@ -92,7 +92,7 @@ class StreamTables:
     # ---------------------------------------------------------------- what there is
 
     def group(self, wanted: int | str) -> Group:
-        """The group with this id or alias. Raises CatalogError."""
+        """Return the group with this id or alias. Raises CatalogError."""
         if not self.groups.groups:
             missing = GROUPS if not self.groups.groups else "streamingHAMode"
             raise CatalogError(
@@ -107,7 +107,7 @@ class StreamTables:
         return self._registry.alive(nodes)
 
     def check_quorum(self, group: Group) -> None:
-        """Refuse what would wait for ever. Raises RemoteError (`E_NO_QUORUM`)."""
+        """Raise RemoteError (`E_NO_QUORUM`) for what would wait for ever."""
         alive = self._alive(group.members)
         if len(alive) < group.majority:
             there = ", ".join(alive) or "none"
@@ -131,7 +131,7 @@ class StreamTables:
         while True:
             alive = self._alive(group.nodes)
             everywhere = all(table.id in p.tables for p in alive.values())
-            if everywhere and self._led(table, group, alive):
+            if everywhere and self._has_leader(table, group, alive):
                 return
             if self._clock.monotonic() > end:
                 raise BusError(
@@ -155,7 +155,7 @@ class StreamTables:
         ):
             self._never.wait(_LOOK_SECONDS)
 
-    def _led(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
+    def _has_leader(self, table: Table, group: Group, alive: dict[str, Presence]) -> bool:
         for presence in alive.values():
             if group.id not in presence.leads:
                 continue
@@ -171,7 +171,7 @@ class StreamTables:
         return False
 
     def check_unused(self, tables: Sequence[Table]) -> None:
-        """Refuse to drop tables that somebody subscribes to. Raises CatalogError (`E_IN_USE`)."""
+        """Raise CatalogError (`E_IN_USE`) for tables that somebody subscribes to."""
         if not tables:
             return
         wanted = {f"{t.database}.{t.name}": t for t in tables}
@@ -189,7 +189,7 @@ class StreamTables:
                     hint="unsubscribe them first",
                 )
 
-    def _described(self, urls: dict[str, str]) -> dict[str, Any]:
+    def _describe(self, urls: dict[str, str]) -> dict[str, Any]:
         return self._registry.described(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
@@ -205,7 +205,7 @@ class StreamTables:
 
     # ---------------------------------------------------------------- rows
 
-    def write(self, write: Write, key: str | None) -> asyncio.Future[Receipt]:
+    def write(self, write: PendingWrite, key: str | None) -> asyncio.Future[Receipt]:
         """Have the leader write rows; with *key*, only if that is new."""
 
         async def run() -> None:
@@ -230,10 +230,11 @@ class StreamTables:
         task.add_done_callback(self._running.discard)
         return write.done
 
-    def _submit(self, write: Write, key: str | None) -> Future[int]:
+    def _submit(self, write: PendingWrite, key: str | None) -> Future[int]:
         layout = write.layout
         frame = frame_of(layout, write)
-        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        row_checks.check(layout, frame, now)
         data = _arrow(frame.select(c.name for c in layout.columns))
         table = self._catalog().table_by_id(layout.table_id)
         if table is None or table.replicated is None:
@@ -255,7 +256,7 @@ class StreamTables:
             return found
 
     def _once(self, table: Table, data: pa.Table, key: str) -> Future[int]:
-        """A write under an idempotency key is the only one of a producer named by it."""
+        """Send a write under an idempotency key: the only one of a producer named by it."""
         assert table.replicated is not None
         name = f"{table.database}.{table.name}"
         appender = Appender(
@@ -270,8 +271,8 @@ class StreamTables:
         return sent
 
 
-def wanted(group: int, o: StreamTableOptions) -> Replicated:
-    """What a statement's options say, as the catalog has it."""
+def replication_of(group: int, o: StreamTableOptions) -> Replicated:
+    """Return what a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:
         purge = Purge(
@@ -299,7 +300,7 @@ def wanted(group: int, o: StreamTableOptions) -> Replicated:
 
 
 def options_of(table: Replicated) -> StreamTableOptions:
-    """The options that make a table like this one."""
+    """Return the options that make a table like this one."""
     purge = table.purge
     return StreamTableOptions(
         table.group,

@@ -1,7 +1,7 @@
 """Times as clients write them, to ticks of a database and back.
 
 Owns the accepted text forms (ISO 8601 with `T` or a blank, any number of fraction digits up to
-nine, with or without a zone) and the form of TDengine's REST answers. Refuses to round: digits
+nine, with or without a zone) and the form of TDengine's REST answers. Nothing is rounded: digits
 finer than the database's precision are cut, as TDengine does.
 """
 
@@ -27,7 +27,7 @@ LIMITS = TIME_LIMITS
 
 
 def zone(name: str) -> tzinfo:
-    """The time zone called *name*. Raises SqlSemanticError."""
+    """Return the time zone called *name*. Raises SqlSemanticError."""
     if name.upper() in ("UTC", "Z", ""):
         return UTC
     try:

@@ -5,7 +5,7 @@ IPC stream whose schema metadata holds `penstock.seq`, `penstock.table` and perh
 The table may be given once, as `?table=db.t`. The answer is `{"ack": 7, "rows": 500}` when Kafka
 has the rows on all replicas, or `{"nack": 7, "error": {…}}`. First comes `{"window": n,
 "max_frame": bytes}`. Back-pressure: with `n` frames unanswered nothing more is read, so TCP slows
-the sender down. Refuses frames larger than a request may be.
+the sender down. Frames larger than a request may be are refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aiohttp import WSMsgType, web
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.ingest import Rows, from_arrow, parse_json, weight
-from gateway.intake import Intake
+from gateway.intake import WriteIntake
 from penstock import arrow_reader, audit, log
 from penstock.arrow_reader import Limits
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
@@ -32,7 +32,7 @@ _PING_S = 20.0
 class Socket:
     """The handler of row WebSockets; one instance serves all connections."""
 
-    def __init__(self, intake: Intake, window: int, max_frame: int) -> None:
+    def __init__(self, intake: WriteIntake, window: int, max_frame: int) -> None:
         self._intake = intake
         self._window = window
         self._max_frame = max_frame
@@ -77,7 +77,7 @@ class _Connection:
     def __init__(
         self,
         socket: web.WebSocketResponse,
-        intake: Intake,
+        intake: WriteIntake,
         window: int,
         table: str | None,
         user: str,
@@ -135,11 +135,7 @@ class _Connection:
             if rows is None:
                 assert isinstance(data, bytes)
                 rows = await from_arrow(data, self._limits)
-            digest = (
-                hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()
-                if key
-                else ""
-            )
+            digest = _digest(data) if key else ""
             size = weight(rows, len(data))
             future = await self._intake.submit_to(
                 layout, rows, size=size, child=child, key=key, digest=digest
@@ -199,3 +195,7 @@ def from_binary(data: bytes) -> tuple[Any, str | None, None, str | None]:
         None,
         metadata.get("penstock.key"),
     )
+
+
+def _digest(data: str | bytes) -> str:
+    return hashlib.sha256(data if isinstance(data, bytes) else data.encode()).hexdigest()

@@ -7,9 +7,9 @@ import polars as pl
 
 from penstock.catalog.model import Table
 from penstock.partition import partition_of
-from penstock.windows.table_names import TABLES
 from penstock.windows.key_index import Numbers
 from penstock.windows.steps import Mask, grown
+from penstock.windows.table_names import TABLES
 
 
 class Placement:

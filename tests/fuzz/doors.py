@@ -18,8 +18,9 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from gateway import lines, rows
+from gateway import lines, row_checks, rows
 from gateway.ingest import from_json
+from gateway.layout import RowLayout
 from gateway.websocket import from_binary, from_text
 from penstock import arrow_reader
 from penstock.client.wire import to_stream
@@ -31,7 +32,7 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.tables.intake import _head_of as head_of
 
-_LAYOUT = rows.Layout(
+_LAYOUT = RowLayout(
     1,
     100,
     "db",
@@ -98,7 +99,7 @@ def _stream(table: pa.Table, compression: str | None = None) -> bytes:
 def _arrow(data: bytes) -> None:
     from_binary(data)
     table = arrow_reader.read(data)
-    rows.check(_LAYOUT, rows.from_arrow(_LAYOUT, table), 10**12)
+    row_checks.check(_LAYOUT, rows.from_arrow(_LAYOUT, table), 10**12)
 
 
 def _append(data: bytes) -> None:
@@ -107,7 +108,7 @@ def _append(data: bytes) -> None:
 
 
 def _json(data: bytes) -> None:
-    rows.check(_LAYOUT, rows.from_objects(_LAYOUT, from_json(data)), 10**12)
+    row_checks.check(_LAYOUT, rows.from_objects(_LAYOUT, from_json(data)), 10**12)
 
 
 def _avro() -> tuple[Callable[[bytes], Any], bytes]:

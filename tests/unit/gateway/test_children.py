@@ -7,7 +7,7 @@ import pytest
 
 from gateway import children, rows
 from gateway.children import Children
-from gateway.rows import RowError
+from gateway.row_error import RowError
 from penstock.catalog.model import Child, Database, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.coalescer import MAX_LINGER_S, ROWS_PER_RECORD, Coalescer, Write
+from gateway.coalescer import MAX_LINGER_S, ROWS_PER_RECORD, Coalescer, PendingWrite
 from gateway.idempotency import Claim
 from penstock.errors import OverloadError
 from tests.unit.gateway.test_rows import METERS
@@ -13,8 +13,8 @@ from tests.unit.gateway.test_rows import METERS
 LOOP = asyncio.new_event_loop()
 
 
-def write(rows: int = 1, schema: int = 100, key: str | None = None, size: int = 10) -> Write:
-    return Write(
+def write(rows: int = 1, schema: int = 100, key: str | None = None, size: int = 10) -> PendingWrite:
+    return PendingWrite(
         replace(METERS, schema_id=schema),
         [],
         rows,
@@ -73,6 +73,6 @@ def test_memory_is_bounded_and_given_back() -> None:
     with pytest.raises(OverloadError):
         box.offer(write(), 0.0)
     box.take(0.0)
-    box.finished(first)
+    box.release(first)
     box.offer(write(), 0.0)
     assert box.pending == (2, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from gateway import rows
-from gateway.rows import Layout
+from gateway.layout import RowLayout
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
@@ -14,7 +14,7 @@ _TP = (
     Column("_tp_sn", ColumnType("BIGINT")),
     Column("v", ColumnType("INT")),
 )
-LAYOUT = Layout(1, 100, "d", "web", "in.d", 1, _TP, (), "ms", 86_400_000, True, "_tp_sn")
+LAYOUT = RowLayout(1, 100, "d", "web", "in.d", 1, _TP, (), "ms", 86_400_000, True, "_tp_sn")
 
 
 def test_rows_of_one_moment_stay_apart() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from gateway.describing import describe, show_create
-from gateway.information import Information, likes
+from gateway.information import like
+from gateway.information.schema import Information
 from penstock.access import Access
 from penstock.catalog.model import (
     Child,
@@ -187,7 +188,7 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
     def seen(user: str, columns: str, table: str) -> list[tuple[Any, ...]]:
         statement = parse_one(f"SELECT {columns} FROM information_schema.{table}")
         assert isinstance(statement, Query)
-        answer = everyone.seen_by(user).query(statement.query)
+        answer = everyone.for_user(user).query(statement.query)
         assert answer is not None
         return [tuple(row.values()) for row in answer.to_pylist()]
 
@@ -254,10 +255,10 @@ def test_show_like_takes_linear_time() -> None:
         == [("m",)]
     )
     assert (
-        likes("a%b_c%", "aXXbbYc.")
-        and not likes("a%b_c%", "aXXbYYc.")
-        and not likes("", "a")
-        and likes("%", "")
+        like.matches("a%b_c%", "aXXbbYc.")
+        and not like.matches("a%b_c%", "aXXbYYc.")
+        and not like.matches("", "a")
+        and like.matches("%", "")
     )
 
 
@@ -267,10 +268,10 @@ def test_code_of_functions_is_for_those_with_admin() -> None:
     catalog = Catalog([Database(99, "Db"), function, *people])
     everyone = Information(lambda: catalog, NOWHERE, "1.0", Access(lambda: catalog, "root"))
     shown = {
-        name: str(everyone.seen_by(name).show(Show(what="functions"), None))
+        name: str(everyone.for_user(name).show(Show(what="functions"), None))
         for name in ("ann", "adm", "root")
     }
     assert [name for name, text in shown.items() if "SECRET" in text] == ["adm", "root"]
     statement = parse_one("SELECT * FROM information_schema.ins_functions")
     assert isinstance(statement, Query)
-    assert "SECRET" not in str(everyone.seen_by("ann").query(statement.query))
+    assert "SECRET" not in str(everyone.for_user("ann").query(statement.query))

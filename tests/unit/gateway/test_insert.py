@@ -6,14 +6,14 @@ import pyarrow as pa
 import pytest
 
 from gateway import insert
-from gateway.insert import Bound
+from gateway.insert import BoundRows
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
 from penstock.sql.statements import Insert, InsertSelect
 from tests.unit.gateway.test_rows import METERS, NOW
 
 
-def bind(text: str, child: str | None = "d1") -> Bound:
+def bind(text: str, child: str | None = "d1") -> BoundRows:
     statement = parse_one(text)
     assert isinstance(statement, Insert)
     return insert.bind(statement, statement.parts[0], METERS, child, UTC, NOW * 1_000_000)
@@ -55,7 +55,7 @@ def test_errors_point_into_the_text(text: str, code: str, column: int | None) ->
     assert column is None or caught.value.column == column
 
 
-def selected(text: str, columns: dict[str, list[object]], child: str | None = None) -> Bound:
+def selected(text: str, columns: dict[str, list[object]], child: str | None = None) -> BoundRows:
     statement = parse_one(text)
     assert isinstance(statement, InsertSelect)
     return insert.bind_selected(statement, pa.table(columns), METERS, child, NOW * 1_000_000)
@@ -106,5 +106,5 @@ def test_parts_of_one_table_are_one_write() -> None:
         insert.bind(statement, part, METERS, part.table.name, UTC, NOW * 1_000_000)
         for part in statement.parts
     ]
-    (write,) = insert.together(parts)
+    (write,) = insert.join_by_table(parts)
     assert write.frame.select("tbname", "ts").rows() == [("d1", 1), ("d2", 2), ("d1", 3)]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gateway.kafka_rights import KafkaRights, ours, wanted
+from gateway.kafka_rights import KafkaRights, ours, rules_of
 from penstock import names
 from penstock.access import Access
 from penstock.catalog import changes, principals
@@ -49,7 +49,7 @@ def catalog_with(*users: str) -> Catalog:
 
 
 def of(catalog: Catalog) -> set[Rule]:
-    return wanted(catalog, Access(lambda: catalog, ROOT)) - ROOTS
+    return rules_of(catalog, Access(lambda: catalog, ROOT)) - ROOTS
 
 
 def grant(catalog: Catalog, right: str, database: str | None, grantee: str) -> None:
@@ -59,7 +59,7 @@ def grant(catalog: Catalog, right: str, database: str | None, grantee: str) -> N
 
 def test_root_has_all_topics_of_rows() -> None:
     catalog = catalog_with()
-    assert wanted(catalog, Access(lambda: catalog, ROOT)) == ROOTS
+    assert rules_of(catalog, Access(lambda: catalog, ROOT)) == ROOTS
 
 
 def test_rights_on_a_database_are_those_on_its_topics() -> None:

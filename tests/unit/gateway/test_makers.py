@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.streams import Streams
+from gateway.ddl.stream_replies import StreamReplies
+from gateway.ddl.streams import Streams
 from penstock.access import Access
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Grant, StreamEntry, User
@@ -30,9 +31,8 @@ def streams(user: str, committed: list[Change]) -> Streams:
         user=user, catalog=SimpleNamespace(source_topics=lambda _: {}), commit=committed.append
     )
     notified = Outbound(Settings(), Access(lambda: catalog, "root"), ("*.example.com",))
-    return Streams(
-        cast(Any, definer), cast(Any, None), ManualClock(0), notified, wait_for_jobs=False
-    )
+    replies = StreamReplies(cast(Any, definer), cast(Any, None))
+    return Streams(cast(Any, definer), cast(Any, None), replies, ManualClock(0), notified)
 
 
 @pytest.mark.parametrize(

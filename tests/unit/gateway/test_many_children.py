@@ -13,7 +13,7 @@ import redis
 
 from gateway import rows
 from gateway.children import Children
-from gateway.information import Information
+from gateway.information.schema import Information
 from penstock import names
 from penstock.access import Access
 from penstock.catalog.model import Child

@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 
 from gateway import rows
-from gateway.named_nulls import CLEARED, spelled_out
+from gateway.layout import RowLayout
+from gateway.named_nulls import CLEARED, spell_out
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from penstock.versions import CLEAR, MERGE, UPSERT
@@ -18,11 +19,11 @@ COLUMNS = (
     Column("a", ColumnType("INT")),
     Column("b", ColumnType("VARCHAR", 8)),
 )
-LAYOUT = rows.Layout(1, 100, "db", "t", "in.db", 1, COLUMNS, (), "ms", 86_400_000, True)
+LAYOUT = RowLayout(1, 100, "db", "t", "in.db", 1, COLUMNS, (), "ms", 86_400_000, True)
 
 
 def spelled(frame: pl.DataFrame, counts: list[int]) -> tuple[list[Any], list[int]]:
-    whole, sizes = spelled_out(frame, LAYOUT.values, counts)
+    whole, sizes = spell_out(frame, LAYOUT.values, counts)
     return whole.select("_op", "ts", "a", "b").rows(), sizes
 
 
@@ -61,7 +62,7 @@ def test_whole_rows_and_partial_ones_without_null_stay_as_they_are() -> None:
     partial = rows.from_objects(LAYOUT, [{"ts": 1, "a": 1}])
     for frame in (whole, partial):
         assert CLEARED not in frame.columns
-        assert spelled_out(frame, LAYOUT.values, [1]) == (frame, [1])
+        assert spell_out(frame, LAYOUT.values, [1]) == (frame, [1])
 
 
 def test_arrow_columns_name_their_nulls() -> None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from gateway import insert, notices, rows
-from gateway.coalescer import Write
+from gateway.coalescer import PendingWrite
+from gateway.layout import RowLayout
 from gateway.notices import of_writes
 from penstock.sql import parse_one
 from penstock.sql.statements import Insert
@@ -22,7 +23,7 @@ ROW = {"tbname": "d1", "ts": NOW, "v": 1.0, "n": 1, "s": "", "site": "a"}
 SHARED = "{} of {} rows share their key; the later replaced the earlier; a key column or a supertable keeps both"
 
 
-def of(*bodies: object, layout: rows.Layout = METERS, told: bool = True) -> list[list[str]]:
+def of(*bodies: object, layout: RowLayout = METERS, told: bool = True) -> list[list[str]]:
     """Notices of writes with these bodies that left together."""
     writes = []
     frames = []
@@ -33,7 +34,7 @@ def of(*bodies: object, layout: rows.Layout = METERS, told: bool = True) -> list
             else rows.from_objects(layout, body)
         )  # type: ignore[arg-type]
         frames.append(frame)
-        writes.append(Write(layout, body, frame.height, 1, LOOP.create_future(), told=told))  # type: ignore[arg-type]
+        writes.append(PendingWrite(layout, body, frame.height, 1, LOOP.create_future(), told=told))  # type: ignore[arg-type]
     return [
         list(found)
         for found in of_writes(layout, pl.concat(frames), writes, [f.height for f in frames])
@@ -96,7 +97,7 @@ def test_numbers_before_1990_in_a_statement(values: str, count: int) -> None:
     assert len(bound.notices) == count and all(
         n.startswith("1 of 2 times are before 1990 (5 is 1970") for n in bound.notices
     )
-    assert insert.together([bound, bound])[0].notices == bound.notices
+    assert insert.join_by_table([bound, bound])[0].notices == bound.notices
 
 
 def test_the_header_keeps_them_apart() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.influx import _error_v1, _error_v2, _needs
+from gateway.layout import RowLayout
 from gateway.lines import LineError, Point, parse
 from gateway.partial_write import MOST_REFUSED, PartialWrite, agreeing, fitting, shapes
-from gateway.rows import Layout
 from penstock.catalog.model import Table, TableVersion
 from penstock.errors import CatalogError
 from penstock.sql.plan import Column
@@ -25,7 +25,7 @@ COLUMNS = (
     Column("s", ColumnType("VARCHAR", 8)),
 )
 TAGS = (Column("host", ColumnType("VARCHAR", 64)),)
-LAYOUT = Layout(1, 2, "db", "cpu", "in.db", 1, COLUMNS, TAGS, "ms", 86_400_000, False)
+LAYOUT = RowLayout(1, 2, "db", "cpu", "in.db", 1, COLUMNS, TAGS, "ms", 86_400_000, False)
 
 
 def row(**fields: Any) -> dict[str, Any]:

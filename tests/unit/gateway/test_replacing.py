@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway import replacing
+from gateway.ddl import replacing
 from penstock.catalog.model import StreamEntry, Table, TableVersion
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
@@ -49,7 +49,7 @@ def test_options_that_leave_windows_alone_keep_the_state() -> None:
 def test_a_stream_that_goes_on_keeps_its_ids() -> None:
     old = planned()
     new = replace(planned("ON_ERROR STOP"), stream_id=99)
-    made = replacing.altered(old, new)
+    made = replacing.with_new_options(old, new)
     assert (made.stream_id, made.on_error, made.sql) == (old.stream_id, "stop", new.sql)
 
 
@@ -57,7 +57,9 @@ def test_a_stream_of_before_keeps_the_names_of_its_child_tables() -> None:
     new = planned()
     old = StreamPlan.from_json(new.to_json().replace('"beside":true', '"beside":false'))
     assert new.target.beside and not old.target.beside
-    assert replacing.keeps_state(old, new) and not replacing.altered(old, new).target.beside
+    assert (
+        replacing.keeps_state(old, new) and not replacing.with_new_options(old, new).target.beside
+    )
 
 
 def test_a_replaced_stream_keeps_the_tags_that_its_result_has() -> None:
@@ -114,7 +116,7 @@ def test_quotas_are_set_raised_and_lifted() -> None:
     lifted = replacing.with_options(alter("MAX_STATE 0"), made)
     assert (lifted.max_results, lifted.max_state) == (100, 0)
     assert "MAX_RESULTS 100 MAX_STATE 0" in lifted.sql
-    assert replacing.altered(planned(), replace(made, stream_id=99)).max_results == 100
+    assert replacing.with_new_options(planned(), replace(made, stream_id=99)).max_results == 100
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gateway import rows
-from gateway.rows import Layout, RowError
+from gateway import row_checks, rows
+from gateway.layout import RowLayout
+from gateway.row_error import RowError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from penstock.versions import MERGE, UPSERT
@@ -21,7 +22,7 @@ def layout(
     *columns: tuple[str, str],
     plain: bool = False,
     tags: tuple[tuple[str, str], ...] = (("site", "VARCHAR(8)"),),
-) -> Layout:
+) -> RowLayout:
     def made(pairs: tuple[tuple[str, str], ...]) -> tuple[Column, ...]:
         out = []
         for name, kind in pairs:
@@ -31,7 +32,7 @@ def layout(
             out.append(Column(name, type_))
         return tuple(out)
 
-    return Layout(
+    return RowLayout(
         1,
         100,
         "db",
@@ -55,7 +56,7 @@ def test_objects_become_a_frame_in_the_tables_order() -> None:
     )
     assert frame.columns == ["tbname", "_op", "ts", "v", "n", "s", "site"]
     assert frame.row(0) == ("d1", UPSERT, NOW, 2.0, 1, "x", "a")
-    rows.check(METERS, frame, NOW)
+    row_checks.check(METERS, frame, NOW)
 
 
 def test_an_absent_column_keeps_what_is_stored() -> None:
@@ -119,7 +120,7 @@ def test_checks_of_whole_frames(change: dict[str, object], column: str, words: s
     good = {"tbname": "d1", "ts": NOW, "v": 1.0, "n": 1, "s": "x", "site": "y"}
     frame = rows.from_objects(METERS, [good, {**good, **change}])
     with pytest.raises(RowError, match=words) as caught:
-        rows.check(METERS, frame, NOW)
+        row_checks.check(METERS, frame, NOW)
     assert (caught.value.row, caught.value.column) == (1, column)
 
 
@@ -137,11 +138,11 @@ def test_a_value_that_could_not_be_read_back_is_refused(name: str, value: float)
     odd = layout(("t", "TIMESTAMP"), ("v", "DOUBLE"), ("f", "FLOAT"))
     good = {"tbname": "d1", "ts": NOW, "t": NOW, "v": 1.0, "f": 1.0}
     with pytest.raises(RowError) as caught:
-        rows.check(odd, rows.from_objects(odd, [good, {**good, name: value}]), NOW)
+        row_checks.check(odd, rows.from_objects(odd, [good, {**good, name: value}]), NOW)
     assert (caught.value.row, caught.value.column) == (1, name)
     table = pl.DataFrame([good, {**good, name: value}]).to_arrow()
     with pytest.raises(RowError):
-        rows.check(odd, rows.from_arrow(odd, table), NOW)
+        row_checks.check(odd, rows.from_arrow(odd, table), NOW)
 
 
 def test_a_row_of_more_than_64_kib_is_refused() -> None:
@@ -150,7 +151,7 @@ def test_a_row_of_more_than_64_kib_is_refused() -> None:
         wide, [{"tbname": "d", "ts": 1, "a": "x" * 40_000, "b": "x" * 40_000}]
     )
     with pytest.raises(RowError, match="larger than"):
-        rows.check(wide, frame, NOW)
+        row_checks.check(wide, frame, NOW)
 
 
 def test_odd_types() -> None:
@@ -206,7 +207,7 @@ def test_times_of_arrow_that_the_precision_cannot_hold_are_refused() -> None:
     ):
         frame = rows.from_arrow(fine, pl.DataFrame({"tbname": ["d"], "ts": values}).to_arrow())
         with pytest.raises(RowError, match="out of range"):
-            rows.check(fine, frame, NOW * 10**6)
+            row_checks.check(fine, frame, NOW * 10**6)
 
 
 def test_bytes_are_no_text() -> None:

@@ -14,7 +14,7 @@ import redis
 import redis.asyncio
 from prometheus_client import CollectorRegistry
 
-from gateway.information import Information
+from gateway.information.schema import Information
 from penstock import names
 from penstock.access import Access
 from penstock.catalog.model import Database

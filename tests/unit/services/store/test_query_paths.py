@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from gateway.information import Information
+from gateway.information.schema import Information
 from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.cli.query import slices
@@ -100,7 +100,7 @@ def test_open_windows_are_read_by_a_checked_query_over_them_alone(text: str) -> 
     if tree is None:
         return
     tree = tree.copy()
-    # as `Executor._open_windows` does: the stream's windows are registered under its name, and
+    # as `ReadStatements._open_windows` does: the stream's windows are registered under its name, and
     # there is nothing else
     tree.set("open_windows", None)
     for table in tree.find_all(exp.Table):

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import polars as pl
 
-from gateway import rows
-from gateway.coalescer import Write
-from gateway.ddl import Definer
-from gateway.publisher import frame_of
+from gateway import row_checks
+from gateway.coalescer import PendingWrite
+from gateway.ddl.definer import Definer
+from gateway.row_batches import frame_of
 from penstock import foreign
 from penstock.bus import Admin, Delivery, Publisher
 from penstock.catalog import changes
@@ -85,7 +85,7 @@ class ForeignTopics:
             )
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
         topic = dataclasses.replace(topic, maker=self._definer.user)
-        brokers = self._reached(topic, password)
+        brokers = self._reach(topic, password)
         option = foreign.at(topic, _begin(topic, brokers, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
         key = Column(MESSAGE_ID, ColumnType("BIGINT"))
@@ -101,14 +101,14 @@ class ForeignTopics:
             raise
 
     def forget(self, table: Table) -> None:
-        """The stream was dropped; the topic stays as it is."""
+        """Forget a stream that was dropped; the topic stays as it is."""
         external.forget_secret(self._data_dir, table.id)
         with self._lock:
             writer = self._writers.pop(table.id, None)
         if writer is not None:
             writer.close()
 
-    def write(self, write: Write) -> int:
+    def write(self, write: PendingWrite) -> int:
         """Write a message for each row and wait until the brokers have them. Raises SchemaError,
         BusError, RemoteError.
         """
@@ -118,7 +118,8 @@ class ForeignTopics:
         if table is None or topic is None:
             raise CatalogError(f'external stream "{layout.table}" was dropped', code="E_NO_STREAM")
         frame = frame_of(layout, write)
-        rows.check(layout, frame, self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9)
+        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
+        row_checks.check(layout, frame, now)
         with self._lock:
             writer = self._writers.get(table.id)
             if writer is None or writer.schema_id != table.schema_id:
@@ -127,7 +128,7 @@ class ForeignTopics:
                 password = external.secret(self._data_dir, table.id)
                 reach = self._outbound.reach(topic.maker)
                 writer = self._writers[table.id] = _Writer(
-                    table, topic, password, self._reached(topic, password), reach, self._timeout
+                    table, topic, password, self._reach(topic, password), reach, self._timeout
                 )
         sent = writer.send(frame)
         for future in sent:
@@ -140,8 +141,8 @@ class ForeignTopics:
                 ) from None
         return len(sent)
 
-    def _reached(self, topic: Topic, password: str) -> Brokers:
-        """Raises CatalogError, BusError."""
+    def _reach(self, topic: Topic, password: str) -> Brokers:
+        """Connect to the brokers of *topic*. Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
         return foreign.reached(
             topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S
@@ -196,7 +197,7 @@ class _Writer:
 
 
 def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:
-    """Where each partition begins to count. Raises CatalogError when there is no such topic,
+    """Return where each partition begins to count. Raises CatalogError when there is no such topic,
     BusError when nobody answers.
     """
     with foreign.quiet(topic):

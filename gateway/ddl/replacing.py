@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.view import Catalog
@@ -50,7 +51,7 @@ class Without:
 
 
 def _same(plan: StreamPlan) -> StreamPlan:
-    """*plan* without what may change while its state is kept."""
+    """Return *plan* without what may change while its state is kept."""
     return replace(
         plan,
         stream_id=0,
@@ -68,8 +69,8 @@ def _same(plan: StreamPlan) -> StreamPlan:
 
 
 def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) -> PlannedStream:
-    """*planned* with the automatic tags that the result of the stream it replaces, *known*, has
-    already.
+    """Return *planned* with the automatic tags that the result of the stream it replaces, *known*,
+    has already.
     """
     made = planned.new_target
     target = planned.plan.target
@@ -85,12 +86,12 @@ def with_tags_of(old: StreamEntry, known: Table | None, planned: PlannedStream) 
 
 
 def keeps_state(old: StreamPlan, new: StreamPlan) -> bool:
-    """Whether *new* can go on with the state of *old*."""
+    """Tell whether *new* can go on with the state of *old*."""
     return _same(old) == _same(new)
 
 
-def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
-    """*old* with the options of *new*, which keeps its state."""
+def with_new_options(old: StreamPlan, new: StreamPlan) -> StreamPlan:
+    """Return *old* with the options of *new*, which keeps its state."""
     return replace(
         old,
         sql=new.sql,
@@ -103,8 +104,8 @@ def altered(old: StreamPlan, new: StreamPlan) -> StreamPlan:
 
 
 def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
-    """The result table to keep, when the replaced stream's fits; None: the plan says where results
-    go.
+    """Return the result table to keep, when the replaced stream's fits; else None, and the plan
+    says where results go.
 
     Raises:
         CatalogError: the stream would start over with half of its windows, or with other columns.
@@ -137,11 +138,8 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
 
 
 def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
-    """*plan* with the options of ALTER STREAM."""
-    given = {
-        f.name: getattr(statement.options, f.name) for f in dataclasses.fields(statement.options)
-    }
-    given = {k: v for k, v in given.items() if v is not None and v is not False}
+    """Return *plan* with the options of ALTER STREAM."""
+    given = _given(statement)
     wrong = [k for k in given if k not in ALTERABLE]
     if wrong:
         raise statement.error(
@@ -151,27 +149,12 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
             hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
         )
     made = plan
-    for name in ALTERABLE[:2]:
-        if name in given:
-            length: Duration = given[name]
-            if length.value <= 0 or length.natural:
-                raise statement.error(
-                    f"{name.upper()} needs a length of time above 0",
-                    statement.stream,
-                    code="E_DURATION",
-                )
-            if name == "delete_mark":
-                least = [
-                    length,
-                    plan.watermark,
-                    *([plan.window.size] if isinstance(plan.window, Interval) else []),
-                ]
-                length = max(least, key=lambda d: d.ticks("ns"))
-            made = (
-                replace(made, idle_timeout=length)
-                if name == "idle_timeout"
-                else replace(made, delete_mark=length)
-            )
+    if "idle_timeout" in given:
+        length = _length(statement, "idle_timeout", given["idle_timeout"])
+        made = replace(made, idle_timeout=length)
+    if "delete_mark" in given:
+        length = _length(statement, "delete_mark", given["delete_mark"])
+        made = replace(made, delete_mark=_longest(plan, length))
     if "on_error" in given:
         made = replace(made, on_error="stop" if given["on_error"] == "stop" else "dead_letter")
     quotas = {name: given[name] for name in ("max_results", "max_state") if name in given}
@@ -179,3 +162,29 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     parsed = parse_one(plan.sql)
     assert isinstance(parsed, CreateStream)
     return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))
+
+
+def _given(statement: AlterStream) -> dict[str, Any]:
+    """Return the options that the statement has."""
+    options = statement.options
+    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
+    return {k: v for k, v in values.items() if v is not None and v is not False}
+
+
+def _length(statement: AlterStream, name: str, length: Duration) -> Duration:
+    """Return *length* if it is one. Raises SqlSemanticError."""
+    if length.value <= 0 or length.natural:
+        raise statement.error(
+            f"{name.upper()} needs a length of time above 0",
+            statement.stream,
+            code="E_DURATION",
+        )
+    return length
+
+
+def _longest(plan: StreamPlan, mark: Duration) -> Duration:
+    """Return *mark*, but not less than what the stream's windows need."""
+    needed = [mark, plan.watermark]
+    if isinstance(plan.window, Interval):
+        needed.append(plan.window.size)
+    return max(needed, key=lambda d: d.ticks("ns"))

@@ -1,6 +1,6 @@
 """User, role and grant statements as calls of the rules in `penstock.catalog.principals`.
 
-Owns finding what a grant is on. Passwords become hashes here, are told to Kafka where it knows
+Finds what a grant is on. Passwords become hashes here, are told to Kafka where it knows
 users, and go no further. Runs in the DDL thread.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.ddl import Definer
+from gateway.ddl.child_tables import ChildTables
+from gateway.ddl.definer import Definer
 from gateway.intake import database_of
 from gateway.kafka_rights import Passwords
 from penstock.catalog import principals
@@ -27,44 +28,29 @@ Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRo
 class Principals:
     """Applies one statement at a time."""
 
-    def __init__(self, definer: Definer, clock: Clock, root: str, passwords: Passwords) -> None:
+    def __init__(
+        self,
+        definer: Definer,
+        child_tables: ChildTables,
+        clock: Clock,
+        root: str,
+        passwords: Passwords,
+    ) -> None:
         self._definer = definer
+        self._child_tables = child_tables
         self._clock = clock
         self._root = root
         self._passwords = passwords
 
     def apply(self, statement: Statement, database: str | None) -> None:
-        """Raises CatalogError."""
+        """Do what *statement* says. Raises CatalogError."""
         root = self._root
         decide = self._definer.decide
         match statement:
-            case st.CreateUser(name=name):
-                hash_ = hashed(statement.password)
-                now = milliseconds(self._clock)
-                made = decide(
-                    lambda c, i: principals.create_user(
-                        c,
-                        i,
-                        name,
-                        hash_,
-                        root=root,
-                        created=now,
-                        enabled=statement.enabled,
-                        if_not_exists=statement.if_not_exists,
-                    )
-                )
-                if made.puts:
-                    self._passwords.set(name, statement.password)
-            case st.AlterUser(name=name):
-                changed = None if statement.password is None else hashed(statement.password)
-                altered = decide(
-                    lambda c, _: principals.alter_user(
-                        c, name, root=root, password=changed, enabled=statement.enabled
-                    )
-                )
-                if statement.password is not None:
-                    (user,) = (entry for entry in altered.puts if isinstance(entry, User))
-                    self._passwords.set(user.name, statement.password)
+            case st.CreateUser():
+                self._create_user(statement)
+            case st.AlterUser():
+                self._alter_user(statement)
             case st.CreateRole(name=name):
                 decide(
                     lambda c, i: principals.create_role(
@@ -80,6 +66,35 @@ class Principals:
                 act = principals.revoke if statement.take else principals.grant
                 target = self._target(statement, database)
                 decide(lambda c, _: act(c, statement.rights, target, statement.grantee, root=root))
+
+    def _create_user(self, statement: st.CreateUser) -> None:
+        password = hashed(statement.password)
+        now = milliseconds(self._clock)
+        change = self._definer.decide(
+            lambda c, i: principals.create_user(
+                c,
+                i,
+                statement.name,
+                password,
+                root=self._root,
+                created=now,
+                enabled=statement.enabled,
+                if_not_exists=statement.if_not_exists,
+            )
+        )
+        if change.puts:
+            self._passwords.set(statement.name, statement.password)
+
+    def _alter_user(self, statement: st.AlterUser) -> None:
+        password = None if statement.password is None else hashed(statement.password)
+        change = self._definer.decide(
+            lambda c, _: principals.alter_user(
+                c, statement.name, root=self._root, password=password, enabled=statement.enabled
+            )
+        )
+        if statement.password is not None:
+            (user,) = (entry for entry in change.puts if isinstance(entry, User))
+            self._passwords.set(user.name, statement.password)
 
     def drop(self, statement: st.Drop) -> None:
         """DROP USER and DROP ROLE."""
@@ -107,20 +122,23 @@ class Principals:
             raise CatalogError(
                 "which database?", code="E_WHICH_DATABASE", hint=f"write database.{name.name}"
             )
-        found: Target = catalog.external(home, name.name)
-        if found is None and statement.kind == "stream":
-            found = catalog.stream(home, name.name) or catalog.view(home, name.name)
-        elif found is None:
-            found = catalog.table(home, name.name)
-        if found is None:
-            if catalog.child(home, name.name) is not None or (
-                statement.kind == "table" and self._definer.stable_of(home, name.name)
-            ):
-                raise CatalogError(
-                    f"{name.name} is a child table",
-                    code="E_CHILD_TABLE",
-                    hint="rights are given on its supertable",
-                )
-            code = "E_NO_STREAM" if statement.kind == "stream" else "E_NO_TABLE"
-            raise CatalogError(f"there is no {statement.kind} {home}.{name.name}", code=code)
-        return found
+        entry: Target = catalog.external(home, name.name)
+        if entry is None and statement.kind == "stream":
+            entry = catalog.stream(home, name.name) or catalog.view(home, name.name)
+        elif entry is None:
+            entry = catalog.table(home, name.name)
+        if entry is None:
+            raise self._missing(statement.kind, home, name.name)
+        return entry
+
+    def _missing(self, kind: str, home: str, name: str) -> CatalogError:
+        """Return why there is no such thing to give rights on."""
+        is_child = self._definer.catalog.child(home, name) is not None
+        if is_child or (kind == "table" and self._child_tables.stable_of(home, name)):
+            return CatalogError(
+                f"{name} is a child table",
+                code="E_CHILD_TABLE",
+                hint="rights are given on its supertable",
+            )
+        code = "E_NO_STREAM" if kind == "stream" else "E_NO_TABLE"
+        return CatalogError(f"there is no {kind} {home}.{name}", code=code)

@@ -14,7 +14,7 @@ MOST = 20_000
 _PATIENCE = 10
 
 
-class Letters:
+class DeadLetterReader:
     """`read` gives them, the oldest first."""
 
     def __init__(self, admin: Admin, bootstrap: str, client_id: str) -> None:

@@ -4,8 +4,8 @@ of which can be done again.
 How far a move has come is in the catalog, what the other rooms have done in Redis and in the logs;
 so whoever leads the catalog after a death goes on in the middle. The order keeps everything:
 writers stop, what is in the log goes through all streams, the stream jobs and the store keep what
-they have, and only then does the catalog name the new topic. Refused, in
-`penstock.catalog.generations`: what cannot be moved.
+they have, and only then does the catalog name the new topic. `penstock.catalog.generations` refuses
+what cannot be moved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import redis
 
 from gateway.children import text
-from gateway.ddl import Definer
+from gateway.ddl.definer import Definer
 from gateway.drain import Drain
 from penstock import log, moves, names
 from penstock.bus import Admin
@@ -30,7 +30,7 @@ from penstock.redis_link import ask
 _log = log.get("gateway.mover")
 
 
-class Mover:
+class RepartitionCoordinator:
     """Works in the DDL thread."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Mover:
 
     @property
     def under_way(self) -> bool:
-        """Whether a database waits for `finish`."""
+        """Tell whether a database waits for `finish`."""
         return any(d.move is not None for d in self._definer.catalog.databases())
 
     def finish(self) -> None:
@@ -66,8 +66,8 @@ class Mover:
                 self._finish(database.name)
 
     @property
-    def ended(self) -> bool:
-        """Whether a database has topics of earlier generations for `clear`."""
+    def has_former_topics(self) -> bool:
+        """Tell whether a database has topics of earlier generations for `clear`."""
         return any(d.former_topics for d in self._definer.catalog.databases())
 
     def clear(self) -> None:
@@ -80,7 +80,7 @@ class Mover:
             left = {t for t, p in places if starts[t, p] < ends[t, p]}
             if empty := list(itertools.takewhile(lambda t, left=left: t not in left, topics)):  # type: ignore[misc]
                 self._definer.decide(lambda c, _, d=database, e=empty: generations.remove(d, e))  # type: ignore[misc]
-                self._definer.delete_topics(empty)
+                self._definer.topics.delete(empty)
                 _log.info(
                     "topics of earlier generations were deleted",
                     database=database.name,
@@ -149,7 +149,7 @@ class Mover:
         """Processes of ours that write rows to topics of databases."""
         prefix = names.gateway_heartbeat("")
         gateways = {text(k).removeprefix(prefix) for k in self._redis.scan_iter(f"{prefix}*")}
-        nodes = {n.id for n in self._definer.nodes() if "federation" in n.rooms}
+        nodes = {n.id for n in self._definer.watch.nodes() if "federation" in n.rooms}
         return {f"writer:{g}" for g in gateways} | {f"writer:federation:{n}" for n in nodes}
 
     def _end(self, database: Database) -> list[int]:
@@ -166,7 +166,7 @@ class Mover:
         )
         self._drain.through({topic: partitions}, min(depth, 32))
         self._definer.send(topic, range(partitions), ControlRecord("end", id=key))
-        readers = ("scan", "store") if self._drain.waits_for_jobs else ("store",)
+        readers = ("scan", "store") if self._definer.watch.wait_for_jobs else ("store",)
         wanted = {f"{reader}:{p}" for reader in readers for p in range(partitions)}
         done = self._await(
             database, lambda done: wanted <= done.keys(), "the old topic is not worked off yet"
@@ -177,7 +177,7 @@ class Mover:
         assert database.move is not None
         topic = database.next_topic
         partitions = database.move.partitions
-        self._definer.make_topics({topic: partitions}, database)
+        self._definer.topics.make({topic: partitions}, database)
         if database.move.ended:
             ends = generations.begins(database)
         else:
@@ -188,8 +188,8 @@ class Mover:
         pad(self._bootstrap, self._admin, topic, ends)
 
     def _open(self, database: Database) -> None:
-        """The first record of each new partition has its lane take over what the old one's had;
-        then the padding goes.
+        """Have the processors of new partitions take over what those of the old ones had, by the
+        first record of each; then the padding goes.
         """
         begins = generations.begins(database)
         topic = database.next_topic
@@ -210,7 +210,7 @@ class Mover:
             done.update({text(k): text(v) for k, v in self._redis.hgetall(key).items()})
             return ready(done)
 
-        self._definer.wait(
+        self._definer.watch.until(
             look,
             message,
             "it goes on by itself as soon as they have; `penstock status` shows who lags",

@@ -1,0 +1,1 @@
+"""Statements that change the catalog: CREATE, ALTER, DROP, GRANT, and what they mean for Kafka."""

@@ -1,0 +1,1 @@
+"""External streams and materialized views, as far as statements make and steer them."""

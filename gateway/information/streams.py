@@ -1,0 +1,177 @@
+"""Lists of streams and their tasks: their status, and what they have counted."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from gateway.answers import table_of
+from gateway.information import columns
+from gateway.information.viewer import Viewer
+from gateway.stream_status import live_fields, progress
+from penstock import names
+from penstock.catalog.model import StreamEntry
+from penstock.redis_link import ask
+from penstock.sql.plan import StreamPlan
+from penstock.sql.secret import hide
+
+#: what a notifier says of its targets holds for so long
+_TOLD_SECONDS = 15.0
+#: what partition processors count, in the order of the columns that show it
+_COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
+
+
+class StreamLists:
+    """What the catalog has of streams, and what their readers say of them."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    def streams(self, database: str | None = None) -> pa.Table:
+        """Return streams with their status."""
+        rows = []
+        for s in self._viewer.catalog.streams(database):
+            status, message = self._status(s)
+            p = s.plan
+            notifies = p.notify is not None and p.notify.urls
+            rows.append(
+                (
+                    s.name,
+                    s.created,
+                    s.id,
+                    hide(p.sql),
+                    status,
+                    p.source.database,
+                    p.source.child or p.source.table,
+                    p.target.database,
+                    p.target.table,
+                    str(p.watermark),
+                    _trigger(p),
+                    p.path,
+                    message,
+                    *self._metrics(s),
+                    p.max_results or None,
+                    p.max_state or None,
+                    self._targets(s)[1] if notifies else None,
+                )
+            )
+        return table_of(columns.STREAMS, rows)
+
+    def _metrics(self, stream: StreamEntry) -> tuple[int, int, int, int, int, int, str | None]:
+        """Return rows in and out, late and failed, bytes of state, records not worked on yet, the
+        newest complaint.
+        """
+        said = [
+            json.loads(v) for f, v in self._progress(stream).items() if f.startswith(names.STATS)
+        ]
+        rows_in, rows_out, late, failed, size = (sum(s[k] for s in said) for k in _COUNTED)
+        complaint = next((s["error"] for s in said if s["error"]), None)
+        return rows_in, rows_out, late, failed, size, self._lag(stream), complaint
+
+    def _lag(self, stream: StreamEntry) -> int:
+        """Return how many records of its topics are not worked on yet."""
+        topics = [*self._viewer.whole().source_topics(stream.plan)]
+        if stream.plan.path == "exchange":
+            topics.append(names.EXCHANGE)
+        if not topics:
+            return 0
+        keys = [names.query_heartbeat(t) for t in topics]
+        beats = ask(lambda: self._viewer.redis.mget(keys))
+        return sum(int(json.loads(b)["lag"]) for b in beats if b is not None)
+
+    def tasks(self) -> pa.Table:
+        """Return what each task of each stream says of it."""
+        rows: list[tuple[Any, ...]] = []
+        for s in self._viewer.catalog.streams():
+            said = self._progress(s)
+            rows += [
+                _task(s, field, value, said)
+                for field, value in sorted(said.items())
+                if ":" in field and not field.startswith(names.STATS)
+            ]
+        return table_of(columns.TASKS, rows)
+
+    def _status(self, stream: StreamEntry) -> tuple[str, str]:
+        """Return the status of a stream, and what there is to say about it."""
+        said = self._progress(stream)
+        failed = [
+            f"{k.removeprefix(names.FAILED)}: {v}"
+            for k, v in sorted(said.items())
+            if k.startswith(names.FAILED)
+        ]
+        if failed:
+            return "failed", "; ".join(failed)
+        if stream.status != "running":
+            return stream.status, stream.reason
+        if held := said.get(names.HELD):
+            return "paused", held
+        if held := said.get(names.QUOTA):
+            return "throttled", held
+        if ask(lambda: self._viewer.redis.exists(names.safe_mode())):
+            return "stopped", "safe mode: DROP what must not run, then start without --safe"
+        return self._readiness(stream, said)
+
+    def _readiness(self, stream: StreamEntry, said: dict[str, str]) -> tuple[str, str]:
+        """Return the status of a stream that nothing stops: it starts up, or is ready."""
+        filling = [int(v) for k, v in said.items() if k.startswith(names.FILLING)]
+        if filling:
+            return "init", f"history {min(filling)} %"
+        wanted = live_fields(self._viewer.whole(), stream)
+        live = len(wanted & said.keys())
+        if live < len(wanted):
+            return "init", f"live in {live} of {len(wanted)} partitions"
+        return "ready", self._targets(stream)[0]
+
+    def _targets(self, stream: StreamEntry) -> tuple[str, int]:
+        """Return which targets of NOTIFY are down and why, and how many events wait for targets."""
+        said = [
+            json.loads(v)
+            for f, v in sorted(self._progress(stream).items())
+            if f.startswith(names.TARGETS)
+        ]
+        now = time.time()
+        said = [s for s in said if now - s["at"] < _TOLD_SECONDS]
+        waiting = sum(s["waiting"] for s in said)
+        down = list(dict.fromkeys(why for s in said for why in s["down"]))
+        return "; ".join([*down, f"{waiting} events wait"] if down else []), waiting
+
+    def _progress(self, stream: StreamEntry) -> dict[str, str]:
+        return progress(self._viewer.redis, stream)
+
+
+def _trigger(plan: StreamPlan) -> str:
+    kind = plan.trigger.kind.upper()
+    return f"{kind} {plan.trigger.every}" if plan.trigger.every else kind
+
+
+def _task(stream: StreamEntry, field: str, value: str, said: dict[str, str]) -> tuple[Any, ...]:
+    """Return the row of one task out of all that is said of its stream."""
+    filling = field.startswith(names.FILLING)
+    task = field.removeprefix(names.FILLING)
+    live = value.isdigit() and not filling
+    level = "exchange" if task.startswith(names.EXCHANGE) else "scan"
+    stats = json.loads(said.get(f"{names.STATS}{task.removeprefix(names.FAILED)}", "{}"))
+    note = f"history {value} %" if filling else value
+    return (
+        stream.name,
+        stream.database,
+        stream.id,
+        task,
+        level,
+        _task_status(stream, field, said),
+        int(value) if live else None,
+        None if live else note,
+        *(stats.get(name, 0) for name in _COUNTED),
+        stats.get("error") or None,
+    )
+
+
+def _task_status(stream: StreamEntry, field: str, said: dict[str, str]) -> str:
+    if field.startswith(names.FAILED) or f"{names.FAILED}{field}" in said:
+        return "failed"
+    if field.startswith(names.FILLING):
+        return "init"
+    return "ready" if stream.status == "running" else stream.status

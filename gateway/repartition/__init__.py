@@ -1,0 +1,1 @@
+"""ALTER DATABASE … PARTITIONS: moving a database to a topic with another number of partitions."""

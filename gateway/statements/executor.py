@@ -1,0 +1,139 @@
+"""Statements: from text to an answer.
+
+Owns which part of the gateway does what a statement says, the current database within a request,
+and forwarding DDL to the gateway that holds the catalog's lease. Statements that this build does
+not have are refused by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from gateway import describing
+from gateway.answers import Affected, Answer
+from gateway.ddl.definer import Definer, Elsewhere
+from gateway.ddl.definitions import Definitions
+from gateway.forward import Forwarder
+from gateway.information.schema import Information
+from gateway.intake import database_of
+from gateway.statements.context import RequestContext
+from gateway.statements.permissions import Permissions
+from gateway.statements.queries import ReadStatements
+from gateway.statements.writes import WriteStatements
+from penstock import audit
+from penstock.catalog.view import Catalog
+from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
+from penstock.sql import parse
+from penstock.sql import statements as st
+from penstock.sql.secret import hidden
+
+#: longer texts are parsed in a worker thread
+#: longer texts are parsed in a worker thread
+_LONG = 16 * 1024
+
+_Handler = Callable[[Any, RequestContext], Awaitable[Answer]]
+
+
+class Executor:
+    """One per process; event loop only."""
+
+    def __init__(
+        self,
+        catalog: Callable[[], Catalog],
+        permissions: Permissions,
+        queries: ReadStatements,
+        writes: WriteStatements,
+        definer: Definer,
+        definitions: Definitions,
+        information: Information,
+        forwarder: Forwarder,
+    ) -> None:
+        self._catalog = catalog
+        self._permissions = permissions
+        self._definer = definer
+        self._definitions = definitions
+        self._information = information
+        self._forwarder = forwarder
+        self._handlers: dict[type[st.Statement], _Handler] = {
+            st.Insert: writes.insert,
+            st.InsertSelect: writes.insert_selected,
+            st.Delete: writes.delete,
+            st.Query: queries.query,
+            st.Explain: queries.explain,
+            st.Describe: queries.describe,
+            st.Show: self._show,
+            st.ShowCreate: self._show_create,
+            **dict.fromkeys(definitions.statements, self._define),
+        }
+
+    async def run(self, text: str, context: RequestContext) -> Answer:
+        """Run the statements of *text* in order, up to the first that fails; return the last one's
+        answer. Raises PenstockError.
+        """
+        statements = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        if not statements:
+            raise SqlSyntaxError("there is no statement in this text")
+        if context.key is not None and len(statements) > 1:
+            raise SqlSemanticError(
+                "an idempotency key is for one statement", code="E_SEVERAL_STATEMENTS"
+            )
+        answer: Answer = Affected()
+        for statement in statements:
+            await self._permissions.check(statement, context)
+            if isinstance(statement, st.UseDatabase):
+                database = database_of(self._catalog(), statement.name).name
+                context = replace(context, database=database)
+                answer = Affected()
+            else:
+                answer = await self._run_one(statement, context)
+        return answer
+
+    async def _run_one(self, statement: st.Statement, context: RequestContext) -> Answer:
+        handler = self._handlers.get(type(statement))
+        if handler is None:
+            raise statement.error("this statement is not available", code="E_UNSUPPORTED_STATEMENT")
+        return await handler(statement, context)
+
+    async def _show(self, statement: st.Show, context: RequestContext) -> pa.Table:
+        information = self._information.for_user(context.user)
+        return await asyncio.to_thread(information.show, statement, context.database)
+
+    async def _show_create(self, statement: st.ShowCreate, context: RequestContext) -> pa.Table:
+        catalog = self._information.for_user(context.user).catalog
+        return describing.show_create(catalog, statement, context.database)
+
+    async def _define(self, statement: st.Statement, context: RequestContext) -> Affected:
+        told = {
+            "user": context.user,
+            "kind": type(statement).__name__,
+            "sql": hidden(statement.text)[:2000],
+            "database": context.database,
+        }
+        audit.write("ddl", remote=context.remote, **told)
+        try:
+            after = await self._definer.run(
+                lambda: self._definitions.apply(statement, context.database, context.timezone),
+                context.user,
+            )
+        except PenstockError as error:
+            audit.write("ddl failed", remote=context.remote, code=error.code, **told)
+            raise
+        except Elsewhere as elsewhere:
+            if context.forwarded:
+                raise CatalogError(
+                    "the catalog changes hands at this moment",
+                    code="E_LEASE_HELD",
+                    hint="try again in a second",
+                ) from None
+            await self._forwarder.statement(
+                elsewhere.address, context.user, statement.text, context.database, context.timezone
+            )
+            return Affected()
+        if after is not None:
+            await asyncio.to_thread(after)
+        return Affected()

@@ -1,0 +1,175 @@
+"""SELECT, OPEN WINDOWS, DESCRIBE and EXPLAIN: statements that change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from sqlglot import exp
+
+from gateway import describing
+from gateway.answers import table_of
+from gateway.ddl.streams import Streams
+from gateway.ddl.topics import Topics
+from gateway.information.schema import Information
+from gateway.information.tables import SCHEMA
+from gateway.publisher import RowPublisher
+from gateway.select import StoreClient
+from gateway.statements.context import RequestContext
+from gateway.statements.resolution import NameResolver
+from penstock import names
+from penstock.catalog.model import External, Table
+from penstock.catalog.view import Catalog
+from penstock.link import pushdown
+from penstock.sql import render as sql_text
+from penstock.sql import statements as st
+from penstock.types import ColumnType
+
+_EXPLAIN = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
+
+
+class ReadStatements:
+    """Event loop only."""
+
+    def __init__(
+        self,
+        catalog: Callable[[], Catalog],
+        resolver: NameResolver,
+        store: StoreClient,
+        publisher: RowPublisher,
+        information: Information,
+        streams: Streams,
+        topics: Topics,
+    ) -> None:
+        self._catalog = catalog
+        self._names = resolver
+        self._store = store
+        self._publisher = publisher
+        self._information = information
+        self._streams = streams
+        self._topics = topics
+
+    async def query(self, statement: st.Query, context: RequestContext) -> pa.Table:
+        """Answer a SELECT: by a stream's processors, from lists, or by the store."""
+        over_windows = _over_windows(statement.query)
+        if over_windows:
+            return await asyncio.to_thread(self._open_windows, statement, over_windows, context)
+        tables = list(statement.query.find_all(exp.Table))
+        if not tables or any(t.db.lower() == SCHEMA for t in tables):
+            answer = await asyncio.to_thread(
+                self._information.for_user(context.user).query, statement.query
+            )
+            if answer is not None:
+                return answer
+        named = [(t.db or context.database or "", t.name) for t in tables]
+        revision = self._catalog().revision
+        after = self._own_writes(named)
+        after |= await asyncio.to_thread(self._stream_table_ends, named)
+        return await self._store.select_for(
+            context.user, statement.text, context.database, context.timezone, revision, after
+        )
+
+    def _own_writes(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+        """Return the newest records that this gateway has acked and *tables* may be made of."""
+        catalog = self._catalog()
+        behind = {
+            d.lower() for database, name in tables for d in catalog.databases_behind(database, name)
+        }
+        shared = {d: home.topic for d in behind if (home := catalog.database(d)) is not None}
+
+        def counts(topic: str) -> bool:
+            # what was acked in an earlier generation of a topic is in segments
+            home = names.database_of(topic)
+            return home in shared and (names.has_own(topic) or topic == shared[home])
+
+        return {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
+
+    def _stream_table_ends(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+        """Return the newest records of stream tables: their leaders write them, so what this
+        gateway has acked says nothing.
+        """
+        newest: dict[tuple[str, int], int] = {}
+        for database, name in tables:
+            table = self._catalog().table(database, name)
+            if table is None or table.replicated is None:
+                continue
+            end = self._topics.log_end(table.topic)
+            if end:
+                newest[table.topic, 0] = end - 1
+        return newest
+
+    def _open_windows(
+        self, statement: st.Query, over_windows: list[exp.Select], context: RequestContext
+    ) -> pa.Table:
+        """SELECT … FROM stream OPEN WINDOWS: what the stream's processors hold, never what the
+        store has.
+        """
+        select = over_windows[0]
+        node = _only_source(select)
+        if len(over_windows) > 1 or statement.query is not select or node is None:
+            raise statement.error(
+                "OPEN WINDOWS stands behind one stream in FROM",
+                select,
+                code="E_UNSUPPORTED_QUERY",
+            )
+        if select.args.get("window") is not None:
+            raise statement.error(
+                "open windows are windows already",
+                select.args["window"],
+                code="E_UNSUPPORTED_QUERY",
+            )
+        name = st.Name(node.name, node.db or None, node.this.meta.get("start", 0))
+        stream = self._streams.find(statement, name, context.database, False)
+        assert stream is not None
+        tree = statement.query.copy()
+        tree.set("open_windows", None)
+        for table in tree.find_all(exp.Table):
+            table.set("db", None)
+        return self._information.run(
+            tree, {node.name: self._streams.open_windows(stream).to_arrow()}
+        )
+
+    async def describe(self, statement: st.Describe, context: RequestContext) -> pa.Table:
+        """DESCRIBE a table, an external stream, or a view by its target."""
+        home = self._names.home(statement, statement.table, context)
+        catalog = self._catalog()
+        shown: object = catalog.external(home.name, statement.table.name)
+        view = catalog.view(home.name, statement.table.name)
+        if shown is None and view is not None:
+            shown = catalog.by_id(view.target_id)
+        if isinstance(shown, External | Table):
+            return describing.describe(shown)
+        layout, _ = await self._names.find(home, statement, statement.table)
+        table = self._catalog().table_by_id(layout.table_id)
+        assert table is not None
+        return describing.describe(table)
+
+    async def explain(self, statement: st.Explain, context: RequestContext) -> pa.Table:
+        """EXPLAIN CREATE STREAM, and EXPLAIN SELECT, which says where it runs."""
+        inner = statement.statement
+        if isinstance(inner, st.CreateStream):
+            return await asyncio.to_thread(
+                self._streams.explain, inner, context.database, context.timezone
+            )
+        catalog = self._catalog()
+        far = pushdown.shown(
+            inner.query,
+            context.database or "",
+            lambda database, name: pushdown.find(catalog, database, name),
+        )
+        where = far or [("runs in", "store"), ("reads", pushdown.LOCAL)]
+        return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
+
+
+def _over_windows(query: exp.Query) -> list[exp.Select]:
+    """Return the selects that have OPEN WINDOWS."""
+    selects = query.find_all(exp.Select)
+    return [s for s in selects if s.args.get("open_windows") is not None]
+
+
+def _only_source(select: exp.Select) -> exp.Table | None:
+    """Return what stands alone in FROM."""
+    clause = select.args.get("from_")
+    node = clause.this if clause is not None else None
+    return node if isinstance(node, exp.Table) and not select.args.get("joins") else None
