@@ -118,7 +118,7 @@ def _show_stream(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table
     stream = catalog.stream(home, name.name)
     if stream is None:
         raise statement.error(f'there is no stream "{name.name}"', name, code="E_NO_STREAM")
-    return _answer("Stream", stream.name, hidden(stream.plan.sql))
+    return _answer("Stream", stream.name, hide(stream.plan.sql))
 
 
 def _show_table(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:

@@ -190,7 +190,7 @@ class Drain:
             ) from None
 
     def _fields(self, topic: str, partitions: int) -> Iterable[str]:
-        scanned = self._definer.watch.wait_for_jobs and self._definer.catalog.scanned(topic)
+        scanned = self._definer.watch.wait_for_jobs and self._definer.catalog.is_scanned(topic)
         readers = ("scan", "store") if scanned else ("store",)
         for reader in readers:
             yield from (f"{reader}:{topic}:{p}" for p in range(partitions))

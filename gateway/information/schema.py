@@ -25,7 +25,7 @@ from gateway.information.tables import SCHEMA, TableLists
 from gateway.information.viewer import Viewer
 from penstock.access import Access
 from penstock.catalog.view import Catalog
-from penstock.duck import Bounds, Engine, printed, refused
+from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.sql.statements import Show
@@ -153,7 +153,7 @@ class Information:
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         """Answer a query over *tables*, and nothing else."""
-        text = printed(tree, tables.keys())
+        text = print_query(tree, tables.keys())
         engine = Engine(_BOUNDS)
         try:
             engine.confine()
@@ -163,7 +163,7 @@ class Information:
                 return engine.answer(text)
         except duckdb.Error as wrong:
             raise SqlSemanticError(
-                "the query cannot be answered", detail=refused(wrong).message
+                "the query cannot be answered", detail=explain_error(wrong).message
             ) from None
         finally:
             engine.close()

@@ -30,7 +30,7 @@ from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
 from penstock.sql import parse
 from penstock.sql import statements as st
-from penstock.sql.secret import hidden
+from penstock.sql.secret import hide
 
 #: longer texts are parsed in a worker thread
 #: longer texts are parsed in a worker thread
@@ -111,7 +111,7 @@ class Executor:
         told = {
             "user": context.user,
             "kind": type(statement).__name__,
-            "sql": hidden(statement.text)[:2000],
+            "sql": hide(statement.text)[:2000],
             "database": context.database,
         }
         audit.write("ddl", remote=context.remote, **told)
