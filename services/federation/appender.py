@@ -36,16 +36,16 @@ from penstock.types import TIME_LIMITS
 _RECORD_ROWS = 5_000
 _RECORD_BYTES = 256 * 1024
 _NOWHERE = (-1, -1)
-Place = tuple[int, int]
+LogPlace = tuple[int, int]
 
 
-def held(
+def read_places(
     bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Table, producer: str
-) -> dict[int, Place]:
+) -> dict[int, LogPlace]:
     """The place of the last row of *producer* in each partition of the table's topic. Reads the log
     from where segments end.
     """
-    places: dict[int, Place] = {}
+    places: dict[int, LogPlace] = {}
     begin: dict[tuple[str, int], int] = {}
     partitions = [(table.topic, p) for p in range(table.partitions)]
     starts = admin.start_offsets(partitions)
@@ -94,7 +94,7 @@ def held(
     return places
 
 
-class Appender:
+class LogAppender:
     """Takes the rows of one producer (None: of nobody in particular) for one table. Thread-safe."""
 
     def __init__(
@@ -102,11 +102,11 @@ class Appender:
         table: Callable[[], Table | None],
         producer: str | None,
         bus: Publisher,
-        places: dict[int, Place],
+        places: dict[int, LogPlace],
         partitions: int,
         gate: Gate,
     ) -> None:
-        """`places`: see `held`; they are of a topic with *partitions*."""
+        """`places`: see `read_places`; they are of a topic with *partitions*."""
         self._table = table
         self._producer = producer
         self._bus = bus
@@ -254,7 +254,7 @@ class Appender:
         codec = TableCodec(table)
         frame = frame.with_columns(_to=partition_of(frame["tbname"], table.partitions))
         made: list[tuple[int, bytes]] = []
-        reached: dict[int, Place] = {}
+        reached: dict[int, LogPlace] = {}
         fresh = 0
         for partition in sorted(frame["_to"].unique().to_list()):
             part = frame.filter(pl.col("_to") == partition) if table.partitions > 1 else frame
@@ -297,7 +297,7 @@ class Appender:
         self.broken = error
         self._unknown = True
 
-    def close(self, patience: float) -> dict[int, Place] | None:
+    def close(self, patience: float) -> dict[int, LogPlace] | None:
         """Take nothing more, and wait until what is under way has an end; what is there then,
         unless a write failed.
         """
@@ -337,7 +337,7 @@ class _Count:
             self._done.set_exception(self._error)
 
 
-def _place(rows: pl.DataFrame, at: int) -> Place:
+def _place(rows: pl.DataFrame, at: int) -> LogPlace:
     return int(rows["_offset"][at]), int(rows["_row"][at])
 
 

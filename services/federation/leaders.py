@@ -37,7 +37,7 @@ from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
 from penstock.raft import Groups
 from penstock.versions import DELETE, without_clears
-from services.federation.appender import Place, conform, writable
+from services.federation.appender import LogPlace, conform, writable
 
 #: rows and bytes of one write
 _ROWS = 5_000
@@ -179,7 +179,7 @@ class LeaderAppender:
         done.set_result(0)
         return done
 
-    def close(self, patience: float) -> dict[int, Place] | None:
+    def close(self, patience: float) -> dict[int, LogPlace] | None:
         """Take nothing more. What is under way may come about; whoever goes on asks the leader."""
         self.broken = self.broken or BusError(
             "another connection writes for this producer now", code="E_FENCED"

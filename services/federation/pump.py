@@ -31,7 +31,7 @@ from penstock.log import get
 from services.federation.misfits import CODES, Misfits, Unfit, deliver
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
-from services.federation.targets import Piece, Place, Targets
+from services.federation.targets import Piece, TablePlace, Targets
 
 log = get(__name__)
 
@@ -48,7 +48,7 @@ class Job:
     sql: str
     database: str
     timezone: str
-    target: Place
+    target: TablePlace
     begin: str
     #: id of this deployment
     deployment: str
@@ -284,14 +284,14 @@ class Pump(Persistent):
 
     def _noted(self) -> str | None:
         try:
-            held = json.loads(self._note.read_text(encoding="utf-8"))
-            self.report.rows = max(self.report.rows, int(held["rows"]))
-            self._misfits.count = max(self._misfits.count, int(held.get("dropped", 0)))
+            noted = json.loads(self._note.read_text(encoding="utf-8"))
+            self.report.rows = max(self.report.rows, int(noted["rows"]))
+            self._misfits.count = max(self._misfits.count, int(noted.get("dropped", 0)))
             self._misfits.known = {
-                k: (int(o), int(r)) for k, (o, r) in held.get("misfits", {}).items()
+                k: (int(o), int(r)) for k, (o, r) in noted.get("misfits", {}).items()
             } | self._misfits.known
             self.report.dropped = self._misfits.count
-            return str(held["token"])
+            return str(noted["token"])
         except (FileNotFoundError, ValueError, KeyError):
             return None
 

@@ -65,22 +65,22 @@ class StoreReader:
         }
         try:
             reader = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
-            held: list[pa.RecordBatch] = []
+            gathered: list[pa.RecordBatch] = []
             count = 0
             given = False
             while True:
                 try:
-                    held.append(reader.read_chunk().data)
+                    gathered.append(reader.read_chunk().data)
                 except StopIteration:
                     break
-                count += held[-1].num_rows
+                count += gathered[-1].num_rows
                 if count >= rows:
-                    yield pa.Table.from_batches(held, reader.schema)
-                    held = []
+                    yield pa.Table.from_batches(gathered, reader.schema)
+                    gathered = []
                     count = 0
                     given = True
-            if held or not given:
-                yield pa.Table.from_batches(held, reader.schema)
+            if gathered or not given:
+                yield pa.Table.from_batches(gathered, reader.schema)
         except pa.ArrowException as error:
             raise _error(error) from None
 

@@ -64,9 +64,9 @@ from penstock.sql.statements import Query
 from services.federation import relay, stored
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.reading import StoreReader
-from services.federation.scope import Scope
+from services.federation.scope import QueryScope
 from services.federation.settings import FederationSettings
-from services.federation.subscription import Out, Subscription, begin
+from services.federation.subscription import LinkSubscription, Out, begin
 
 T = TypeVar("T")
 log = get(__name__)
@@ -88,7 +88,7 @@ _PARAMETERS: dict[str, frozenset[str]] = {
 _ENVELOPE = frozenset({"ch", "op", "credit"})
 
 
-class BadRequest(RemoteError):
+class BadLinkRequest(RemoteError):
     code = "E_REQUEST"
 
 
@@ -119,7 +119,7 @@ class _UnderWay:
     written: asyncio.Future[int]
 
 
-class Doorway:
+class LinkServer:
     """All links of this process."""
 
     def __init__(
@@ -255,7 +255,7 @@ class Doorway:
                         del channels[number]
                         if channel.task is not None:
                             channel.task.cancel()
-                        raise BadRequest(
+                        raise BadLinkRequest(
                             f"more than {_FRAMES} frames without an ack",
                             code="E_OVERLOAD",
                             hint="wait for acks",
@@ -282,16 +282,16 @@ class Doorway:
                 "append": self._append,
             }
             if op not in begins:
-                raise BadRequest(f"no such operation: {op}", hint=", ".join(begins))
+                raise BadLinkRequest(f"no such operation: {op}", hint=", ".join(begins))
             _check_parameters(op, header)
             if channel is not None and channel.task is not None and not channel.task.done():
-                raise BadRequest(f"channel {number} is open")
+                raise BadLinkRequest(f"channel {number} is open")
             if len(channels) >= self._settings.max_channels:
                 done = [n for n, c in channels.items() if c.task is None or c.task.done()]
                 for n in done:
                     del channels[n]
             if len(channels) >= self._settings.max_channels:
-                raise BadRequest(
+                raise BadLinkRequest(
                     f"more than {self._settings.max_channels} channels on one link",
                     code="E_OVERLOAD",
                 )
@@ -301,7 +301,7 @@ class Doorway:
         except PenstockError as error:
             await connection.send(json.dumps({"ch": number, "type": "error", **error.to_dict()}))
         except (ValueError, TypeError, OverflowError) as wrong:
-            refused = BadRequest("a parameter is not of its type", detail=str(wrong)[:100])
+            refused = BadLinkRequest("a parameter is not of its type", detail=str(wrong)[:100])
             await connection.send(json.dumps({"ch": number, "type": "error", **refused.to_dict()}))
 
     async def _run(
@@ -342,7 +342,7 @@ class Doorway:
     async def _describe(
         self, connection: ServerConnection, channel: _Channel, request: dict[str, Any]
     ) -> None:
-        scope = Scope.of(request)
+        scope = QueryScope.of(request)
         user = self._users[connection]
         database = str(request.get("database") or "")
         name = str(request.get("table", ""))
@@ -498,7 +498,7 @@ class Doorway:
         cursor = begin(start, table.id, feed.ends(), feed.beginnings())
         if start not in ("latest", "earliest"):
             feed, cursor = await self._resumed(feed, cursor)
-        subscription = Subscription(
+        subscription = LinkSubscription(
             cursor,
             table.id,
             child,
@@ -511,7 +511,7 @@ class Doorway:
             cycles=bool(request.get("cycles")),
         )
         first = subscription.schema_message().header
-        scope = Scope.of(request)
+        scope = QueryScope.of(request)
         if scope is not None:
             scope.check(self._catalog.catalog)
         await self._say(
@@ -579,7 +579,7 @@ class Doorway:
             async for message in found:
                 await self._give(connection, channel, [Out(message.header, message.rows)])
 
-    def _permit(self, user: str, table: Table, scope: Scope | None) -> None:
+    def _permit(self, user: str, table: Table, scope: QueryScope | None) -> None:
         """What must hold while a subscription lives. Raises PenstockError."""
         self._present(table)
         self._access.require(user, "READ", table)
@@ -591,7 +591,7 @@ class Doorway:
         connection: ServerConnection,
         channel: _Channel,
         feed: Feed,
-        subscription: Subscription,
+        subscription: LinkSubscription,
         table: Table,
         permit: Callable[[], None],
     ) -> None:
@@ -664,7 +664,7 @@ class Doorway:
         self,
         connection: ServerConnection,
         channel: _Channel,
-        subscription: Subscription,
+        subscription: LinkSubscription,
         table: Table,
         partition: int,
         start: int,
@@ -798,7 +798,7 @@ def _check_parameters(op: str, header: dict[str, Any]) -> None:
             f"this side speaks version {VERSION} of the link; parameters are"
             f" {', '.join(sorted(_PARAMETERS[op]))}"
         )
-        raise BadRequest(f"{op} has no parameter {unknown[0][:64]}", hint=hint)
+        raise BadLinkRequest(f"{op} has no parameter {unknown[0][:64]}", hint=hint)
 
 
 async def _rows(body: memoryview) -> pa.Table:
@@ -808,7 +808,7 @@ async def _rows(body: memoryview) -> pa.Table:
     return await asyncio.to_thread(rows_of, body)
 
 
-def _behind(subscription: Subscription, feed: Feed) -> int:
+def _behind(subscription: LinkSubscription, feed: Feed) -> int:
     """Records of the topic that the subscription has not come to."""
     ends = feed.ends()
     return sum(max(ends.get(p, o) - o, 0) for p, o in subscription.cursor.offsets.items())

@@ -54,7 +54,7 @@ def to_wire(frame: pl.DataFrame, columns: tuple[Column, ...], precision: str) ->
     )
 
 
-class Subscription:
+class LinkSubscription:
     """Rows of one table that pass a SELECT. `cursor` is where it stands."""
 
     def __init__(

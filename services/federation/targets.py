@@ -18,7 +18,7 @@ from penstock.partition import partition_of
 
 
 @dataclass(frozen=True)
-class Place:
+class TablePlace:
     """A table of some deployment: replicas of each shard, and its name there."""
 
     shards: tuple[tuple[Address, ...], ...]
@@ -48,7 +48,9 @@ class Piece:
 class Targets:
     """Of one pump and one connection."""
 
-    def __init__(self, target: Place, alone: bool, timeout: float, ping_seconds: float) -> None:
+    def __init__(
+        self, target: TablePlace, alone: bool, timeout: float, ping_seconds: float
+    ) -> None:
         """*alone*: the source has one shard only."""
         self._target = target
         self._alone = alone

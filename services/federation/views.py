@@ -34,7 +34,7 @@ from services.federation.inflow import Inflow
 from services.federation.persistent import Persistent, Report
 from services.federation.pump import Job, Pump
 from services.federation.settings import FederationSettings
-from services.federation.targets import Place
+from services.federation.targets import TablePlace
 
 log = get(__name__)
 _EVERY = 0.25
@@ -187,17 +187,17 @@ class Views(threading.Thread):
             view.resumed,
         )
 
-    def _place(self, entry: Table | External) -> Place:
+    def _place(self, entry: Table | External) -> TablePlace:
         if isinstance(entry, Table):
             host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
             here = Address(
                 host, self._settings.port, self._settings.user, self._settings.root_password
             )
-            return Place(((here,),), entry.database, entry.name)
+            return TablePlace(((here,),), entry.database, entry.name)
         places = external.addresses(
             entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
         )
-        return Place(tuple(places), entry.remote_database, entry.remote_name)
+        return TablePlace(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
         """Redis has what SHOW VIEWS shows, and the metrics how far each is behind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import CollectorRegistry
 
-from services.notifier.parcel import Parcel
+from services.notifier.message import NotifyMessage
 
 
 class PushMetrics:
@@ -39,20 +39,20 @@ class PushMetrics:
             registry=registry,
         )
 
-    def offered(self, parcel: Parcel) -> None:
-        """A parcel is on its way to one more target."""
-        self._behind.labels(parcel.name).inc(parcel.events)
+    def offered(self, message: NotifyMessage) -> None:
+        """A message is on its way to one more target."""
+        self._behind.labels(message.name).inc(message.events)
 
-    def settled(self, parcel: Parcel, *, delivered: bool, waited: bool) -> None:
-        """A parcel's way to one target is over; *waited*: it was counted as offered."""
-        (self._delivered if delivered else self._dropped).labels(parcel.name).inc(parcel.events)
+    def settled(self, message: NotifyMessage, *, delivered: bool, waited: bool) -> None:
+        """A message's way to one target is over; *waited*: it was counted as offered."""
+        (self._delivered if delivered else self._dropped).labels(message.name).inc(message.events)
         if waited:
-            self._behind.labels(parcel.name).dec(parcel.events)
+            self._behind.labels(message.name).dec(message.events)
 
     def state(self, *, down: int, held: int) -> None:
         self._down.set(down)
         self._held.set(held)
 
     def forget(self) -> None:
-        """Nothing is on its way any more: the couriers have ended."""
+        """Nothing is on its way any more: the deliveries have ended."""
         self._behind.clear()

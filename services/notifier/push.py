@@ -1,11 +1,11 @@
 """The NOTIFY clause: a Faust app that reads `penstock.events` and hands each record's message to
-the couriers of its targets.
+the deliveries of its targets.
 
 Faust gives the group protocol (several notifiers share the partitions), the live reader and a table
 with its changelog. In the table are the cursors of targets and, a second late, how far each
 partition was taken (`intake.py`). A target's first cursor is written before that place moves on, so
-after kill -9 the couriers read again from Kafka whatever had not been confirmed. Refused here:
-sockets (`courier.py`), and what is in a message (`parcel.py`).
+after kill -9 the deliveries read again from Kafka whatever had not been confirmed. Refused here:
+sockets (`delivery.py`), and what is in a message (`message.py`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from penstock.log import get
 from penstock.reach import Outbound
 from penstock.records import ControlRecord, EventsRecord, decode
 from penstock.targets import NOTIFY_HINT, AllowList
-from services.notifier.brake import Brake
-from services.notifier.courier import Courier, Surroundings, behind
-from services.notifier.intake import Intake
+from services.notifier.backpressure import Backpressure
+from services.notifier.cursor import Mark
+from services.notifier.delivery import Surroundings, TargetDelivery, behind
+from services.notifier.intake import EventIntake
+from services.notifier.message import NotifyMessage, NotifyTarget, pack, targets_of
 from services.notifier.metrics import PushMetrics
-from services.notifier.parcel import Parcel, Target, pack, targets_of
 from services.notifier.settings import NotifierSettings
-from services.notifier.standing import Standing
-from services.notifier.track import Mark
+from services.notifier.standing import TargetStanding
 
 _PARTITIONS = names.BUILT_IN_TOPICS[names.EVENTS]
 _CATALOG_PATIENCE = 10.0
@@ -56,7 +56,7 @@ class _Cursors(faust.Table[str, Any]):
     """A table that may be written at any time: its key says the partition."""
 
     def partition_for_key(self, key: Any) -> int:
-        return Target.of_key(str(key))[0]
+        return NotifyTarget.of_key(str(key))[0]
 
 
 # else it would talk under this module's name
@@ -70,7 +70,7 @@ class _Barrier:
     id: str
     partition: int
     offset: int
-    targets: frozenset[Target] | None
+    targets: frozenset[NotifyTarget] | None
 
 
 class Push:
@@ -92,10 +92,10 @@ class Push:
         self._clock = clock
         self._redis = client
         self._metrics = metrics
-        self._brake = Brake(catalog, client, publisher)
-        self._standing = Standing(catalog, client, settings.instance)
+        self._backpressure = Backpressure(catalog, client, publisher)
+        self._standing = TargetStanding(catalog, client, settings.instance)
         self._admin = Admin(settings.kafka_bootstrap, client_id="notifier-push")
-        self._couriers: dict[Target, Courier] = {}
+        self._deliveries: dict[NotifyTarget, TargetDelivery] = {}
         self._live: dict[int, int] = {}
         #: places of partitions as the table has them
         self._saved: dict[int, int] = {}
@@ -110,7 +110,7 @@ class Push:
             AllowList(settings.notify_allow),
             self._outbound.own.holds,
             metrics,
-            self._parcels,
+            self._messages,
             self._history,
             lambda partition: self._live.get(partition, 0),
             self._save,
@@ -118,7 +118,7 @@ class Push:
             self._anywhere,
             self._named,
         )
-        self._intake = Intake(
+        self._intake = EventIntake(
             self._route,
             lambda partitions: self._offsets(self._admin.end_offsets, partitions),
             self._history,
@@ -195,7 +195,7 @@ class Push:
             for task in working:
                 task.cancel()
             await asyncio.gather(
-                *working, *(c.stop() for c in self._couriers.values()), return_exceptions=True
+                *working, *(c.stop() for c in self._deliveries.values()), return_exceptions=True
             )
             self._metrics.forget()
             await self._app.stop()
@@ -213,15 +213,17 @@ class Push:
         places = {_place_key(p): p for p in range(_PARTITIONS)}
         wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
         with contextlib.suppress(RedisError):
-            await self._brake.recall(s for s in self._catalog.catalog.streams() if targets_of(s))
+            await self._backpressure.recall(
+                s for s in self._catalog.catalog.streams() if targets_of(s)
+            )
         for key, body in sorted(self._cursors.items()):
             if key in places:
                 continue
-            partition, target = Target.of_key(key)
+            partition, target = NotifyTarget.of_key(key)
             if target not in wanted:
                 self._cursors.pop(key)
             elif partition in self._live and not self._follows(target, partition):
-                self._courier(target).follow(partition, Mark.from_json(body), behind=True)
+                self._delivery(target).follow(partition, Mark.from_json(body), behind=True)
         for key, partition in places.items():
             if partition in self._live:
                 self._saved[partition] = max(
@@ -229,7 +231,7 @@ class Push:
                 )
                 self._intake.begin(partition, self._saved[partition], ends[partition])
         self._health.ready("push")
-        log.info("delivering", partitions=mine, targets=len(self._couriers))
+        log.info("delivering", partitions=mine, targets=len(self._deliveries))
 
     async def _offsets(
         self,
@@ -248,28 +250,28 @@ class Push:
             if tp.topic == names.EVENTS:
                 self._live.pop(tp.partition, None)
                 self._intake.leave(tp.partition)
-                for courier in self._couriers.values():
-                    courier.leave(tp.partition)
+                for delivery in self._deliveries.values():
+                    delivery.leave(tp.partition)
 
-    def _follows(self, target: Target, partition: int) -> bool:
-        courier = self._couriers.get(target)
-        return courier is not None and partition in courier.tracks
+    def _follows(self, target: NotifyTarget, partition: int) -> bool:
+        delivery = self._deliveries.get(target)
+        return delivery is not None and partition in delivery.cursors
 
-    def _courier(self, target: Target) -> Courier:
-        courier = self._couriers.get(target)
-        if courier is None:
-            courier = self._couriers[target] = Courier(target, self._around)
-            courier.start()
-        return courier
+    def _delivery(self, target: NotifyTarget) -> TargetDelivery:
+        delivery = self._deliveries.get(target)
+        if delivery is None:
+            delivery = self._deliveries[target] = TargetDelivery(target, self._around)
+            delivery.start()
+        return delivery
 
     # ---------------------------------------------------------------- records
 
     async def _route(self, partition: int, offset: int, value: bytes | None) -> None:
         if partition not in self._live:
             return  # it went to another notifier meanwhile
-        parcel: Parcel | None = None
+        message: NotifyMessage | None = None
         try:
-            parcel = self._parcel(partition, offset, value, await self._entry(value))
+            message = self._message(partition, offset, value, await self._entry(value))
         except (SchemaError, ValueError, TypeError, AttributeError) as error:
             log.error(
                 "a record of events cannot be used",
@@ -280,22 +282,22 @@ class Push:
         # before anybody gets it: who is told to read it from the log again must not believe
         # meanwhile that the log ends before it
         self._live[partition] = max(self._live.get(partition, 0), offset + 1)
-        if parcel is not None:
-            for target in parcel.targets:
+        if message is not None:
+            for target in message.targets:
                 if not self._follows(target, partition):
                     await self._begin(target, partition, offset)
-                self._couriers[target].offer(parcel)
-            await self._hold_back(parcel)
+                self._deliveries[target].offer(message)
+            await self._hold_back(message)
         self._barrier(partition, offset, value)
 
-    async def _begin(self, target: Target, partition: int, offset: int) -> None:
+    async def _begin(self, target: NotifyTarget, partition: int, offset: int) -> None:
         """Follow from *offset* on for a target that had nothing here yet."""
         mark = Mark(offset)
         # in the changelog before the partition's place moves on: nothing is forgotten in a crash
         # between the two
         await self._cursors.send_changelog(partition, target.key(partition), mark.to_json())
         self._cursors[target.key(partition)] = mark.to_json()
-        self._courier(target).follow(partition, mark, behind=False)
+        self._delivery(target).follow(partition, mark, behind=False)
 
     async def _entry(self, value: bytes | None) -> StreamEntry | None:
         """The stream of a record; None when it was dropped. The catalog may be a moment behind a
@@ -313,9 +315,9 @@ class Push:
                 )
         return self._catalog.catalog.stream_by_id(stream_id)
 
-    def _parcel(
+    def _message(
         self, partition: int, offset: int, value: bytes | None, entry: StreamEntry | None
-    ) -> Parcel | None:
+    ) -> NotifyMessage | None:
         if entry is None or not self._may_notify(entry):
             return None
         return pack(
@@ -344,57 +346,57 @@ class Push:
         entry = self._catalog.catalog.stream_by_id(stream_id)
         return entry is not None and self._outbound.anywhere(entry.maker)
 
-    def _named(self, target: Target) -> bool:
+    def _named(self, target: NotifyTarget) -> bool:
         """Tell whether a user who may have any host notified has named *target*."""
         return any(
             target in targets_of(s) and self._outbound.anywhere(s.maker)
             for s in self._catalog.catalog.streams()
         )
 
-    def _parcels(self, piece: Slice) -> list[Parcel]:
-        """Messages of records that a courier has read from the log."""
+    def _messages(self, piece: Slice) -> list[NotifyMessage]:
+        """Messages of records that a delivery has read from the log."""
         found = []
         for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
             try:
                 entry = self._catalog.catalog.stream_by_id(decode(EventsRecord, value).stream)
-                parcel = self._parcel(piece.partition, offset, value, entry)
+                message = self._message(piece.partition, offset, value, entry)
             except (SchemaError, ValueError, TypeError, AttributeError):
                 continue  # told by the live reader
-            if parcel is not None:
-                found.append(parcel)
+            if message is not None:
+                found.append(message)
         return found
 
     # ---------------------------------------------------------------- what follows from it
 
-    def _save(self, target: Target, partition: int, mark: Mark) -> None:
+    def _save(self, target: NotifyTarget, partition: int, mark: Mark) -> None:
         if partition in self._live:
             self._cursors[target.key(partition)] = mark.to_json()
 
-    def _settled(self, target: Target) -> None:
+    def _settled(self, target: NotifyTarget) -> None:
         self._check_barriers()
-        for stream_id in list(self._brake.held):
-            if stream_id in self._couriers[target].pending:
+        for stream_id in list(self._backpressure.held):
+            if stream_id in self._deliveries[target].pending:
                 self._release_if_due(stream_id)
 
-    async def _hold_back(self, parcel: Parcel) -> None:
+    async def _hold_back(self, message: NotifyMessage) -> None:
         """Pause a stream whose target is too far behind."""
-        if any(t.on_failure == "pause" for t in parcel.targets):
-            waiting = behind(self._couriers, parcel.stream)
+        if any(t.on_failure == "pause" for t in message.targets):
+            waiting = behind(self._deliveries, message.stream)
             if waiting > self._settings.pause_bytes:
-                await self._brake.hold(
-                    parcel.stream, f"paused: a NOTIFY target is {waiting >> 10} KiB behind"
+                await self._backpressure.hold(
+                    message.stream, f"paused: a NOTIFY target is {waiting >> 10} KiB behind"
                 )
 
     def _release_if_due(self, stream_id: int) -> None:
         entry = self._catalog.catalog.stream_by_id(stream_id)
-        couriers = [
-            self._couriers[t]
+        deliveries = [
+            self._deliveries[t]
             for t in (targets_of(entry) if entry is not None else ())
-            if t in self._couriers
+            if t in self._deliveries
         ]
-        caught_up = all(track.behind is None for c in couriers for track in c.tracks.values())
-        if caught_up and behind(self._couriers, stream_id) <= self._settings.pause_bytes // 2:
-            self._job(self._brake.release(stream_id))
+        caught_up = all(cursor.behind is None for c in deliveries for cursor in c.cursors.values())
+        if caught_up and behind(self._deliveries, stream_id) <= self._settings.pause_bytes // 2:
+            self._job(self._backpressure.release(stream_id))
 
     def _barrier(self, partition: int, offset: int, value: bytes | None) -> None:
         with contextlib.suppress(SchemaError, ValueError):
@@ -421,9 +423,9 @@ class Push:
 
     def _has_passed(self, barrier: _Barrier) -> bool:
         concerned = (
-            self._couriers.values()
+            self._deliveries.values()
             if barrier.targets is None
-            else [self._couriers.get(t) for t in barrier.targets]
+            else [self._deliveries.get(t) for t in barrier.targets]
         )
         return all(c is None or c.has_settled(barrier.partition, barrier.offset) for c in concerned)
 
@@ -456,12 +458,13 @@ class Push:
                     await self._redis.set(
                         names.notifier_heartbeat(), self._settings.instance, ex=_HEARTBEAT_SECONDS
                     )
-                    await self._standing.tell(self._couriers)
+                    await self._standing.tell(self._deliveries)
             self._check_barriers()
             self._metrics.state(
-                down=sum(bool(c.down) for c in self._couriers.values()), held=len(self._brake.held)
+                down=sum(bool(c.down) for c in self._deliveries.values()),
+                held=len(self._backpressure.held),
             )
-            for stream_id in list(self._brake.held):
+            for stream_id in list(self._backpressure.held):
                 self._release_if_due(stream_id)
             self._keep_places()
             if second % _REST_EVERY == 0:
@@ -475,13 +478,13 @@ class Push:
 
     async def _tidy(self) -> None:
         wanted = {t for s in self._catalog.catalog.streams() for t in targets_of(s)}
-        for target, courier in list(self._couriers.items()):
+        for target, delivery in list(self._deliveries.items()):
             if target in wanted:
-                courier.rest()
+                delivery.rest()
                 continue
             # nobody notifies it any more: what waits for it belongs to dropped streams
-            await self._couriers.pop(target).stop()
-            for partition in courier.tracks:
+            await self._deliveries.pop(target).stop()
+            for partition in delivery.cursors:
                 self._cursors.pop(target.key(partition), None)
 
 

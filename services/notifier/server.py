@@ -45,7 +45,7 @@ Subscription = RowSubscription | EventSubscription
 T = TypeVar("T")
 
 
-class BadRequest(PenstockError):
+class BadHubRequest(PenstockError):
     code = "E_REQUEST"
 
 
@@ -163,15 +163,15 @@ class Hub:
                 await _send(connection, {"id": key, "type": "unsubscribed"})
                 return
             if request.get("action") != "subscribe":
-                raise BadRequest(
+                raise BadHubRequest(
                     f"no such action: {request.get('action')}", hint="subscribe or unsubscribe"
                 )
             if key in tasks and not tasks[key].done():
-                raise BadRequest(
+                raise BadHubRequest(
                     f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
                 )
             if len(tasks) >= self._settings.max_subscriptions:
-                raise BadRequest(
+                raise BadHubRequest(
                     f"more than {self._settings.max_subscriptions} subscriptions on one connection",
                     code="E_OVERLOAD",
                 )
@@ -207,11 +207,11 @@ class Hub:
         if tables is not None and (
             not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)
         ):
-            raise BadRequest("tables must be a list of child-table names")
+            raise BadHubRequest("tables must be a list of child-table names")
         if what == "events":
             stream = await self._known(lambda: self._stream(str(request.get("stream", "")), user))
             if stream.plan.notify is None:
-                raise BadRequest(
+                raise BadHubRequest(
                     f'stream "{stream.name}" makes no window events',
                     code="E_NO_EVENTS",
                     hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
@@ -223,7 +223,7 @@ class Hub:
                 stream,
             )
         if what != "rows":
-            raise BadRequest(f"what is rows or events, not {what}")
+            raise BadHubRequest(f"what is rows or events, not {what}")
         table = await self._known(lambda: self._table(request, user))
         source = self._stream(str(request["stream"]), user) if "stream" in request else None
         # READ on a stream goes with it to its own result table only
@@ -413,9 +413,9 @@ def _request(text: str | bytes) -> dict[str, Any]:
     try:
         request = json.loads(text)
     except ValueError as error:
-        raise BadRequest("a message must be a JSON object", detail=str(error)) from None
+        raise BadHubRequest("a message must be a JSON object", detail=str(error)) from None
     if not isinstance(request, dict):
-        raise BadRequest("a message must be a JSON object")
+        raise BadHubRequest("a message must be a JSON object")
     return {k: v for k, v in request.items() if not k.startswith("_")}
 
 

@@ -17,11 +17,11 @@ import redis.asyncio
 from penstock import names
 from penstock.catalog.reader import CatalogReader
 from penstock.targets import shown
-from services.notifier.courier import Courier
-from services.notifier.parcel import Target, targets_of
+from services.notifier.delivery import TargetDelivery
+from services.notifier.message import NotifyTarget, targets_of
 
 
-class Standing:
+class TargetStanding:
     """Of the streams of one notifier."""
 
     def __init__(self, catalog: CatalogReader, client: redis.asyncio.Redis, instance: str) -> None:
@@ -30,11 +30,11 @@ class Standing:
         self._field = names.targets_field(instance)
         self._told: set[int] = set()
 
-    async def tell(self, couriers: Mapping[Target, Courier]) -> None:
+    async def tell(self, deliveries: Mapping[NotifyTarget, TargetDelivery]) -> None:
         """Write what is so now. Raises RedisError."""
         found = {}
         for entry in self._catalog.catalog.streams():
-            mine = [couriers[t] for t in targets_of(entry) if t in couriers]
+            mine = [deliveries[t] for t in targets_of(entry) if t in deliveries]
             down = [
                 f"NOTIFY target {shown(c.target.url)} is down: {c.down}" for c in mine if c.down
             ]

@@ -37,11 +37,11 @@ from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import TICKS_PER_SECOND
 from services.store import flush
 from services.store.flush import Newest
-from services.store.latest import Latest
+from services.store.latest import LatestRows
 from services.store.moving import Moving
+from services.store.partitions import Partitions, layout_of
 from services.store.retention import Retention
 from services.store.settings import StoreSettings
-from services.store.shelf import Shelf, layout_of
 from services.store.tail import Frozen, Tail
 
 log = get(__name__)
@@ -66,28 +66,28 @@ class _Flushing:
     done: Future[Position]
 
 
-class Intake(threading.Thread):
+class LogIntake(threading.Thread):
     """Runs until `stop`; `failed` holds what ended it early."""
 
     def __init__(
         self,
         settings: StoreSettings,
         catalog: CatalogReader,
-        shelf: Shelf,
+        partitions: Partitions,
         client: redis.Redis,
         on_read: Callable[[int, float], None],
     ) -> None:
         super().__init__(name="intake", daemon=True)
         self._settings = settings
         self._catalog = catalog
-        self._shelf = shelf
+        self._partitions = partitions
         self._redis = client
         self._on_read = on_read
-        self._latest = Latest(client)
+        self._latest = LatestRows(client)
         self._codecs: dict[int, TableCodec] = {}
         self._halt = threading.Event()
         self._flusher = ThreadPoolExecutor(1, "flush")
-        self._moving = Moving(catalog, shelf, client, self._flusher)
+        self._moving = Moving(catalog, partitions, client, self._flusher)
         self._flushing: dict[tuple[str, int], _Flushing] = {}
         self._latest_at = 0.0
         #: what Redis has yet to be told of controls, in their order
@@ -100,7 +100,7 @@ class Intake(threading.Thread):
         self._left = -1
         self._dead = Publisher(settings.kafka_bootstrap, client_id="store-deadletter")
         self._admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
-        self._retention = Retention(settings, catalog, shelf, self._admin)
+        self._retention = Retention(settings, catalog, partitions, self._admin)
         self._swept_at = time.monotonic()
         self._sweeping: Future[None] | None = None
         self.caught_up = threading.Event()
@@ -126,7 +126,7 @@ class Intake(threading.Thread):
                         self._take(batch)
                     self._housekeep()
                     if 0 < sum(map(len, batches)) < _FEW:
-                        self._shelf.awaited.wait(
+                        self._partitions.awaited.wait(
                             min((time.monotonic() - begun) * _REST, _LONGEST_REST)
                         )
                 self._flush_all()
@@ -156,7 +156,7 @@ class Intake(threading.Thread):
             reader.remove(gone)
             for key in gone:
                 del self._reading[key]
-                self._shelf.close(*key)
+                self._partitions.close(*key)
         if revision != self._left:
             self._left = revision
             self._owed.append(partial(self._say_left, revision))
@@ -167,9 +167,9 @@ class Intake(threading.Thread):
         self.caught_up.set()
 
     def _begin(self, reader: Reader, topic: str, partition: int) -> None:
-        tail = self._shelf.open(topic, partition)
+        tail = self._partitions.open(topic, partition)
         for table in self._catalog.catalog.tables_of_topic(topic):
-            flush.remove_leftovers(self._shelf.root, table.id, partition, tail.next, topic)
+            flush.remove_leftovers(self._partitions.root, table.id, partition, tail.next, topic)
         start = max(tail.next, self._admin.start_offsets([(topic, partition)])[topic, partition])
         if start > tail.next:
             log.error(
@@ -185,7 +185,7 @@ class Intake(threading.Thread):
 
     def _take(self, batch: Batch) -> None:
         """Append one partition's records to its tail, whole and in order."""
-        tail = self._shelf.open(batch.topic, batch.partition)
+        tail = self._partitions.open(batch.topic, batch.partition)
         ids = schema_ids(batch.values)
         self._catalog.know(np.unique(ids).tolist())
         frames: dict[int, list[pl.DataFrame]] = {}
@@ -402,9 +402,9 @@ class Intake(threading.Thread):
         """The live rows of a table, in ticks; for corrections, not for queries."""
         layout = layout_of(table)
         parts = []
-        for partition, view in self._shelf.views(table.topic).items():
+        for partition, view in self._partitions.views(table.topic).items():
             found = segments.segments(
-                segments.directory(self._shelf.root, table.id, partition, table.topic),
+                segments.directory(self._partitions.root, table.id, partition, table.topic),
                 view.position.next,
             )
             stored = segments.read(found, time_column=table.time_column, tables=children)
@@ -452,7 +452,7 @@ class Intake(threading.Thread):
             self._swept_at = now
             self._sweeping = self._flusher.submit(self._retention.sweep)
         self._moving.step(self._cut)
-        for key, tail in self._shelf.tails().items():
+        for key, tail in self._partitions.tails().items():
             old = tail.oldest() and now - tail.oldest() >= self._settings.flush_seconds
             if (old or tail.rows >= self._settings.flush_rows) and key not in self._flushing:
                 self._begin_flush(key, tail)
@@ -462,14 +462,16 @@ class Intake(threading.Thread):
     def _cut(self, topic: str, partition: int) -> None:
         """Have a tail cut into segments now."""
         if (topic, partition) not in self._flushing:
-            self._begin_flush((topic, partition), self._shelf.open(topic, partition))
+            self._begin_flush((topic, partition), self._partitions.open(topic, partition))
 
     def _begin_flush(self, key: tuple[str, int], tail: Tail) -> None:
         frozen = tail.freeze()
         if frozen is not None:
             self._flushing[key] = _Flushing(
                 tail,
-                self._flusher.submit(self._flush, key, frozen, tail.owner, self._shelf.newest[key]),
+                self._flusher.submit(
+                    self._flush, key, frozen, tail.owner, self._partitions.newest[key]
+                ),
             )
 
     def _flush(
@@ -479,18 +481,18 @@ class Intake(threading.Thread):
         tables = {t.id: t for t in self._catalog.catalog.tables_of_topic(topic)}
         layouts = {i: layout_of(t) for i, t in tables.items()}
         position = flush.flush(
-            self._shelf.root,
+            self._partitions.root,
             topic,
             partition,
-            self._shelf.open(topic, partition).owner,
+            self._partitions.open(topic, partition).owner,
             frozen,
             layouts,
-            self._shelf.newest[key],
+            self._partitions.newest[key],
         )
         for table_id in frozen.frames:
             if table_id in layouts:
                 flush.merge(
-                    self._shelf.root, layouts[table_id], partition, position.next, topic=topic
+                    self._partitions.root, layouts[table_id], partition, position.next, topic=topic
                 )
         return position
 
@@ -504,7 +506,7 @@ class Intake(threading.Thread):
             flushing.tail.thaw(flushing.done.result())
 
     def _flush_all(self) -> None:
-        for key, tail in self._shelf.tails().items():
+        for key, tail in self._partitions.tails().items():
             if key not in self._flushing:
                 self._begin_flush(key, tail)
         for key, flushing in self._flushing.items():

@@ -58,7 +58,7 @@ class _Pending:
         )
 
 
-class Latest:
+class LatestRows:
     """Collects what changed (`note`) and writes it when asked (`write`). One thread."""
 
     def __init__(self, client: redis.Redis) -> None:

@@ -32,12 +32,12 @@ from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction, sandbox
 from services.store import virtual
-from services.store.far import Far
-from services.store.relation import PLACES, Part, Relation, literal, parts, quote
-from services.store.resolve import Resolved, Resolver
-from services.store.shelf import Shelf, layout_of
-from services.store.tail import View
-from services.store.translate import Bound, Context, own_name, query
+from services.store.external_rows import ExternalRows
+from services.store.partitions import Partitions, layout_of
+from services.store.relation import PLACES, Relation, TablePart, literal, parts, quote
+from services.store.resolve import ResolvedTable, Resolver
+from services.store.tail import PartitionView
+from services.store.translate import BoundTable, Context, own_name, query
 from services.store.windowed import evaluate
 
 _DUCK = {
@@ -67,7 +67,7 @@ Permit = Callable[[str, str, Table | None], None]
 
 
 @dataclass(frozen=True)
-class Limits:
+class QueryLimits:
     memory: str
     threads: int
     max_rows: int
@@ -91,12 +91,12 @@ class Images:
     What is in no image cannot be opened, so they are all taken before the engine is confined.
     """
 
-    def __init__(self, root: str, views: Callable[[str], dict[int, View]]) -> None:
+    def __init__(self, root: str, views: Callable[[str], dict[int, PartitionView]]) -> None:
         self._root = root
         self._views = views
-        self._found: dict[int, tuple[dict[int, View], list[Part]]] = {}
+        self._found: dict[int, tuple[dict[int, PartitionView], list[TablePart]]] = {}
 
-    def of(self, table: Table) -> tuple[dict[int, View], list[Part]]:
+    def of(self, table: Table) -> tuple[dict[int, PartitionView], list[TablePart]]:
         """The partitions of a table's topic as they were, and the table's parts in them."""
         found = self._found.get(table.id)
         if found is None:
@@ -117,8 +117,8 @@ class Images:
 class Queries:
     """Thread-safe: every query has a connection of its own."""
 
-    def __init__(self, shelf: Shelf, resolver: Resolver, limits: Limits) -> None:
-        self._shelf = shelf
+    def __init__(self, partitions: Partitions, resolver: Resolver, limits: QueryLimits) -> None:
+        self._partitions = partitions
         self._resolver = resolver
         self._limits = limits
 
@@ -173,9 +173,9 @@ class Queries:
             engine.close()
 
     def images(self) -> Images:
-        return Images(self._shelf.root, self._shelf.views)
+        return Images(self._partitions.root, self._partitions.views)
 
-    def tables(self, found: Resolved) -> Iterator[Table]:
+    def tables(self, found: ResolvedTable) -> Iterator[Table]:
         """The tables whose rows a table's rows are: itself, or the origins of a virtual one."""
         if found.external is not None:
             return
@@ -189,7 +189,7 @@ class Queries:
         self,
         con: duckdb.DuckDBPyConnection,
         prefix: str,
-        found: Resolved,
+        found: ResolvedTable,
         images: Images,
         *,
         places: Collection[str] = (),
@@ -252,7 +252,7 @@ class Queries:
         ]
         return f"SELECT * FROM ({rows}) WHERE {quote(table.time_column)} >= {unit}({before})"
 
-    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved:
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
         found = self._resolver.find(table.db or database, table.name)
         if found is None:
             hint = self._resolver.suggestion(table.db or database, table.name)
@@ -268,8 +268,8 @@ class Queries:
         return self._resolver.view()
 
     @property
-    def far(self) -> Far | None:
-        return self._resolver.far
+    def external_rows(self) -> ExternalRows | None:
+        return self._resolver.external_rows
 
     @property
     def max_rows(self) -> int:
@@ -297,16 +297,16 @@ class _Run:
         self._named = {t.name.lower() for t in statement.query.find_all(exp.Table)}
         #: relations that stand for tables and computed windows
         self._made: set[str] = set()
-        self._tables: dict[str, Bound] = {}
+        self._tables: dict[str, BoundTable] = {}
         self._types: dict[str, str] = {}
         self._count = 0
         #: "topic:partition" → offset of the first record that was not read
         self.positions: dict[str, int] = {}
 
-    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved:
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
         return self._queries.resolve(database, table, statement)
 
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str:
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable) -> str:
         if found.external is not None:
             return self._fetched(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
@@ -328,14 +328,20 @@ class _Run:
         )
 
     def _fetched(
-        self, prefix: str, found: Resolved, columns: Sequence[str], conditions: Sequence[exp.Expr]
+        self,
+        prefix: str,
+        found: ResolvedTable,
+        columns: Sequence[str],
+        conditions: Sequence[exp.Expr],
     ) -> str:
         """SQL of rows that have been brought here from another deployment."""
         entry = found.external
         name = f"{prefix}_far"
-        assert self._queries.far is not None and entry is not None
+        assert self._queries.external_rows is not None and entry is not None
         columns = [*columns, *self._places(found.table)]
-        self._con.register(name, self._queries.far.rows(entry, columns, conditions, self._timezone))
+        self._con.register(
+            name, self._queries.external_rows.rows(entry, columns, conditions, self._timezone)
+        )
         types = {
             c.name: duck_type(c.type.kind, entry.precision, str(c.type))
             for c in (*entry.columns, *entry.tags)
@@ -351,10 +357,10 @@ class _Run:
         return self._queries.view()
 
     def result(self) -> pa.Table:
-        far = self._queries.far
+        external_rows = self._queries.external_rows
         answer = (
-            far.whole(self._statement.query, self._database, self._timezone)
-            if far is not None
+            external_rows.whole(self._statement.query, self._database, self._timezone)
+            if external_rows is not None
             else None
         )
         if answer is not None:
@@ -451,7 +457,7 @@ class _Run:
         self._made.add(name)
         columns = (*found.table.columns, *found.table.tags)
         times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
-        self._tables[alias] = Bound(
+        self._tables[alias] = BoundTable(
             name, tuple(c.name for c in columns), times, found.table.precision
         )
         for column in columns:

@@ -23,14 +23,14 @@ from penstock.catalog.stored import present
 from penstock.segments import RangeDelete, Segment
 from penstock.types import TIME_LIMITS
 from penstock.versions import CLEAR, DELETE, MERGE
-from services.store.flush import Layout, to_ticks, to_wire
-from services.store.tail import View
+from services.store.flush import SegmentLayout, to_ticks, to_wire
+from services.store.tail import PartitionView
 
 _HIDDEN = ("_op", "_offset", "_row", "_part")
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One source partition of a table at one moment."""
 
     partition: int
@@ -41,7 +41,9 @@ class Part:
     tags: dict[str, dict[str, Any]]
 
 
-def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> list[Part]:
+def parts(
+    root: str, table_id: int, views: dict[int, PartitionView], topic: str = ""
+) -> list[TablePart]:
     """Freeze a table's image over all its partitions."""
     made = []
     for partition, view in views.items():
@@ -50,7 +52,7 @@ def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> 
         )
         deletes = tuple(d for d in view.deletes if d.table_id == table_id)
         made.append(
-            Part(
+            TablePart(
                 partition,
                 tuple(found),
                 view.frames.get(table_id, ()),
@@ -103,9 +105,9 @@ class Relation:
         self,
         con: duckdb.DuckDBPyConnection,
         prefix: str,
-        layout: Layout,
+        layout: SegmentLayout,
         columns: Sequence[tuple[str, str]],
-        image: Sequence[Part],
+        image: Sequence[TablePart],
         *,
         places: Collection[str] = (),
     ) -> None:
@@ -271,7 +273,7 @@ class Relation:
         fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
 
-    def _may_replace(self, rows: pl.DataFrame, part: Part) -> bool:
+    def _may_replace(self, rows: pl.DataFrame, part: TablePart) -> bool:
         """Whether the tail holds anything but new keys. Rows above every segment's time can only
         collide among themselves.
         """

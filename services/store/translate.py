@@ -37,7 +37,7 @@ TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundTable:
     """A table of the query: what DuckDB calls it, its columns in order, and which are times."""
 
     name: str
@@ -54,14 +54,14 @@ class Bound:
 class Context:
     """What rewriting an expression may ask: the tables by alias, and the session's zone."""
 
-    tables: Mapping[str, Bound]
+    tables: Mapping[str, BoundTable]
     timezone: str
     #: user-defined functions by name
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     #: relations besides the tables that the query may read
     relations: frozenset[str] = frozenset()
 
-    def of(self, column: exp.Column) -> Bound | None:
+    def of(self, column: exp.Column) -> BoundTable | None:
         if column.table:
             return self.tables.get(column.table.lower())
         having = [
@@ -75,7 +75,7 @@ class Context:
             else None
         )
 
-    def is_time(self, node: exp.Expr) -> Bound | None:
+    def is_time(self, node: exp.Expr) -> BoundTable | None:
         """The table whose TIMESTAMP column *node* is."""
         if not isinstance(node, exp.Column):
             return None
@@ -129,7 +129,7 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     return node
 
 
-def _only_table(node: exp.Select, context: Context) -> Bound | None:
+def _only_table(node: exp.Select, context: Context) -> BoundTable | None:
     """The table of a select that is straight from one and has no order of its own."""
     source = node.args.get("from_")
     if (
@@ -371,7 +371,7 @@ def _time_sides(node: exp.Expr, sides: tuple[str, ...], context: Context) -> Non
             node.set(side, _time_literal(node.args[side], bound, context.timezone))
 
 
-def _time_literal(node: exp.Expr, bound: Bound, timezone: str) -> exp.Expr:
+def _time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
     """A number is ticks of the database, a text is a time in the session's zone unless it names its
     own.
     """

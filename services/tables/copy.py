@@ -28,9 +28,9 @@ from penstock.errors import BusError
 from penstock.log import get
 from penstock.sql.plan import TICKS_PER_SECOND
 from services.tables import chunk as files
-from services.tables.chunk import Chunk, Segment, join
-from services.tables.keys import Keys
-from services.tables.stamp import Fence, Part, Producers
+from services.tables.chunk import Chunk, SegmentFile, join
+from services.tables.keys import TableKeys
+from services.tables.stamp import Fence, ProducerPositions, WritePart
 
 log = get(__name__)
 #: chunks of single writes are joined so that there are never many small ones
@@ -107,17 +107,17 @@ class Copy:
         self._memory: list[Chunk] = []
         self._unsaved: list[Chunk] = []
         self._saving: Chunk | None = None
-        self._segments: list[Segment] = []
+        self._segments: list[SegmentFile] = []
         #: how far the log has been read: the next record's offset
         self.offset = 0
         self.fence = Fence()
-        self.producers = Producers(shape.max_producers)
+        self.producers = ProducerPositions(shape.max_producers)
         #: index that the next row gets; how many rows the table ever had
         self.next = 0
         #: empty without key columns
-        self.keys = Keys(shape.key_columns, shape.key_rule, shape.time_columns)
+        self.keys = TableKeys(shape.key_columns, shape.key_rule, shape.time_columns)
         self._dirty = False
-        self._open = lru_cache(maxsize=_OPEN)(Segment.read)
+        self._open = lru_cache(maxsize=_OPEN)(SegmentFile.read)
         self._load()
 
     # ---------------------------------------------------------------- from the log
@@ -257,7 +257,7 @@ class Copy:
         with self._lock:
             return row >= self.memory_first
 
-    def _segment(self, row: int) -> Segment | None:
+    def _segment(self, row: int) -> SegmentFile | None:
         at = bisect.bisect_right(self._segments, row, key=lambda s: s.first) - 1
         return self._segments[at] if at >= 0 and row < self._segments[at].next else None
 
@@ -339,7 +339,7 @@ class Copy:
     def _merge(self) -> None:
         """Make one file of the small ones at the end."""
         with self._lock:
-            tail: list[Segment] = []
+            tail: list[SegmentFile] = []
             for segment in reversed(self._segments):
                 rows = sum(s.rows for s in tail)
                 span = (tail[0].newest - segment.oldest) if tail else 0
@@ -412,7 +412,7 @@ class Copy:
             if position["table"] != self.shape.table_id:
                 raise ValueError("files of another table")
             fence = Fence(*position["fence"])
-            producers = [Part(*p) for p in position["producers"]]
+            producers = [WritePart(*p) for p in position["producers"]]
             offset = int(position["offset"])
             next_ = int(position["next"])
         except (OSError, ValueError, KeyError, TypeError) as absent:
@@ -440,7 +440,7 @@ class Copy:
         self.offset = offset
         self.next = next_
         self.fence = fence
-        self.producers = Producers(self.shape.max_producers, producers)
+        self.producers = ProducerPositions(self.shape.max_producers, producers)
         self._fill_memory()
         if self.shape.key_columns:
             for segment in found:

@@ -22,7 +22,7 @@ from penstock.log import get
 from penstock.raft import Group
 from services.tables.copy import Copy, Shape
 from services.tables.replica import Replica
-from services.tables.rows import Rows
+from services.tables.rows import TableRows
 from services.tables.settings import TablesSettings
 
 log = get(__name__)
@@ -39,7 +39,7 @@ _REST = 0.02
 _KNOWN_REST = 0.1
 
 
-class Keeper:
+class ReplicaKeeper:
     """One per node."""
 
     def __init__(
@@ -240,7 +240,7 @@ class Keeper:
             rows=copy.next,
             earliest=copy.earliest,
         )
-        return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
+        return Replica(table, TableRows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:
         """Files of tables that were dropped while this node was away."""

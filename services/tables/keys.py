@@ -30,7 +30,7 @@ class Listed:
     times: list[Any]
 
 
-class Keys:
+class TableKeys:
     """Of the rows that a copy has. One thread notes and forgets, under the copy's lock; anybody may
     look.
     """
@@ -91,7 +91,7 @@ class Taker:
     read back yet.
     """
 
-    def __init__(self, known: Keys) -> None:
+    def __init__(self, known: TableKeys) -> None:
         self._known = known
         #: key → time of the newest row under way
         self._under_way: dict[Any, Any] = {}

@@ -19,11 +19,11 @@ import pyarrow as pa
 from penstock.clock import Clock
 from penstock.errors import BusError
 from services.tables.keys import Listed, Taker
+from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Content, Replica
-from services.tables.rows import Few, Rows
+from services.tables.rows import NumberedRows, TableRows
 from services.tables.stamp import Trace, pack
-from services.tables.term import Term
-from services.tables.writes import Cut, Entry, Write, cuts, ends, whole
+from services.tables.writes import Cut, Entry, ProducerWrite, cuts, ends, whole
 
 _RECORD_LIMIT = 6 << 20
 _Places = npt.NDArray[np.int64]
@@ -47,13 +47,13 @@ class Short:
     value: bytes
     number: int
     cut: Cut
-    few: Few
+    few: NumberedRows
 
 
-class Records:
+class RecordBuilder:
     """Used by one thread at a time; `settled` from any."""
 
-    def __init__(self, replica: Replica, term: Term, clock: Clock) -> None:
+    def __init__(self, replica: Replica, term: LeadershipTerm, clock: Clock) -> None:
         self._replica = replica
         self._epoch = term.epoch
         self._leader = term.leader
@@ -88,7 +88,7 @@ class Records:
 
     # --------------------------------------------------------------- a small write that comes alone
 
-    def short(self, write: Write) -> Short | None:
+    def short(self, write: ProducerWrite) -> Short | None:
         """Its record, made the short way; None: it has to be made the long one."""
         shape = self._replica.copy.shape
         few = (
@@ -118,7 +118,7 @@ class Records:
 
     # ---------------------------------------------------------------- any writes
 
-    def given(self, writes: Sequence[Write]) -> pl.DataFrame:
+    def given(self, writes: Sequence[ProducerWrite]) -> pl.DataFrame:
         """The rows of *writes* that are not in the log yet. Raises SchemaError: one does not
         fit.
         """
@@ -128,7 +128,9 @@ class Records:
             _concat([w.data.slice(w.skip) for w in writes]), self._clock.now()
         )
 
-    def cut(self, frame: pl.DataFrame, writes: Sequence[Write]) -> tuple[pl.DataFrame, list[Cut]]:
+    def cut(
+        self, frame: pl.DataFrame, writes: Sequence[ProducerWrite]
+    ) -> tuple[pl.DataFrame, list[Cut]]:
         """Those rows of *writes* that are new by key, and how they lie in records."""
         if not writes:
             return frame, []
@@ -136,13 +138,13 @@ class Records:
         begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
         if self._replica.copy.shape.key_columns and frame.height:
             frame, taken = self._by_keys(frame, begins.tolist())
-        if len(writes) == 1 and Rows.fits(frame):
+        if len(writes) == 1 and TableRows.fits(frame):
             return frame, [whole(writes[0], frame.height)]
         borders = np.searchsorted(taken, begins).tolist()
         return frame, cuts(
             writes,
             taken,
-            ends(borders, Rows.step(frame), lambda low, high: Rows.fits(frame[low:high])),
+            ends(borders, TableRows.step(frame), lambda low, high: TableRows.fits(frame[low:high])),
         )
 
     def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> tuple[pl.DataFrame, _Places]:

@@ -25,8 +25,8 @@ from penstock.codec import schema_ids
 from penstock.log import get
 from services.tables.chunk import Chunk
 from services.tables.copy import Copy
-from services.tables.rows import Rows
-from services.tables.stamp import Part, Trace, parse_trace, unpack
+from services.tables.rows import TableRows
+from services.tables.stamp import Trace, WritePart, parse_trace, unpack
 
 log = get(__name__)
 
@@ -39,7 +39,7 @@ class Content:
 
     stamp: int
     leader: str
-    parts: tuple[Part, ...]
+    parts: tuple[WritePart, ...]
     first: int
     rows: pa.RecordBatch | None
 
@@ -61,7 +61,7 @@ class Replica:
     def __init__(
         self,
         table: Table,
-        rows: Rows,
+        rows: TableRows,
         copy: Copy,
         loop: asyncio.AbstractEventLoop,
         *,

@@ -31,7 +31,7 @@ _ARROW = pl.CompatLevel.oldest()
 
 
 @dataclass(frozen=True)
-class Few:
+class NumberedRows:
     """Numbered rows: their values as the codec takes them, and as copies keep them, which is made
     when somebody asks.
     """
@@ -53,7 +53,7 @@ class _Plain:
     places: tuple[tuple[int, pa.DataType | None], ...]
 
 
-class Rows:
+class TableRows:
     """Of one table version. Safe to share."""
 
     def __init__(self, table: Table, max_ahead: int) -> None:
@@ -216,7 +216,7 @@ class Rows:
 
     # ---------------------------------------------------------------- to the log
 
-    def few(self, data: pa.Table, first: int, now: int) -> Few | None:
+    def few(self, data: pa.Table, first: int, now: int) -> NumberedRows | None:
         """The short way of a few plain rows, from a producer to its record: all that `given`,
         `numbered` and `kept` do, without a query engine, whose fixed costs are most of a single
         row's. None: they go the long way, which also says what is wrong with them.
@@ -256,7 +256,7 @@ class Rows:
                 [found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema
             )
 
-        return Few(columns, kept)
+        return NumberedRows(columns, kept)
 
     def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""

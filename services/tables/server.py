@@ -29,8 +29,8 @@ from penstock.presence import Registry
 from services.tables.chunk import encode, join
 from services.tables.election import Election
 from services.tables.forward import Forward
-from services.tables.intake import Intake
-from services.tables.keeper import Keeper
+from services.tables.intake import ProducerIntake
+from services.tables.keeper import ReplicaKeeper
 from services.tables.lookup import USER, Lookup
 from services.tables.settings import TablesSettings
 from services.tables.subscriptions import Subscriptions
@@ -65,7 +65,7 @@ class Server:
         self,
         settings: TablesSettings,
         catalog: CatalogReader,
-        keeper: Keeper,
+        keeper: ReplicaKeeper,
         election: Election,
         registry: Registry,
         clock: Clock,
@@ -87,7 +87,7 @@ class Server:
         access = Access(lambda: catalog.catalog, settings.user)
         self._tables = Lookup(settings.alias, catalog, keeper, election, access)
         self._others = Forward(settings, context)
-        self.intake = Intake(settings, self._tables, self._others)
+        self.intake = ProducerIntake(settings, self._tables, self._others)
         self.subscriptions = Subscriptions(settings, self._tables, registry, self._others)
         self._started = time.time()
 

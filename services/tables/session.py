@@ -29,11 +29,11 @@ from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
 from penstock.log import get
 from services.tables.direct import Direct
 from services.tables.kafka_wire import MAX_BYTES
-from services.tables.records import Records, Sent
+from services.tables.leadership_term import LeadershipTerm, not_leader
+from services.tables.records import RecordBuilder, Sent
 from services.tables.replica import Content, Replica
-from services.tables.stamp import Part, Producers
-from services.tables.term import Term, not_leader
-from services.tables.writes import Cut, Entry, Offset, Write, judge
+from services.tables.stamp import ProducerPositions, WritePart
+from services.tables.writes import Cut, Entry, Offset, ProducerWrite, judge
 
 log = get(__name__)
 #: writes that share records, at most: bytes
@@ -44,7 +44,7 @@ MAX_DIRECT = MAX_BYTES - 512
 _REFUSED = 1_000
 
 
-class Session:
+class LeaderSession:
     """`submit` from the event loop, `work` from the writer thread, `applied` from the log thread,
     deliveries from Kafka's.
     """
@@ -52,7 +52,7 @@ class Session:
     def __init__(
         self,
         replica: Replica,
-        term: Term,
+        term: LeadershipTerm,
         bus: Publisher,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -89,13 +89,13 @@ class Session:
         self._sent: deque[Sent] = deque()
         #: by their bytes, which hold epoch, number and leader: no two records are the same
         self._contents: dict[bytes, Content] = {}
-        self._repeats: dict[tuple[str, int], list[Write]] = {}
+        self._repeats: dict[tuple[str, int], list[ProducerWrite]] = {}
         self._under_way: set[tuple[str, int]] = set()
         self._pending = 0
-        self._records = Records(replica, term, clock)
+        self._records = RecordBuilder(replica, term, clock)
         #: writes that do not fit the table, so that the same one gets the same answer
         self._refused: OrderedDict[tuple[str, int], PenstockError] = OrderedDict()
-        self._producers = Producers(replica.copy.shape.max_producers)
+        self._producers = ProducerPositions(replica.copy.shape.max_producers)
         self.over = ""
         #: why writes are refused although this node leads; "" when they are not
         self.refuses = ""
@@ -130,7 +130,7 @@ class Session:
         with self._lock:
             if self.over or not self.serving:
                 raise not_leader(self.replica.name, self.over or "it is about to")
-            if self.refuses and isinstance(entry, Write):
+            if self.refuses and isinstance(entry, ProducerWrite):
                 raise RemoteError(
                     f"table {self.replica.name} takes no writes",
                     code="E_NO_QUORUM",
@@ -152,7 +152,7 @@ class Session:
         """
         direct = self._direct
         topic = self.replica.table.topic
-        if direct is None or not isinstance(entry, Write) or not direct.ready(topic):
+        if direct is None or not isinstance(entry, ProducerWrite) or not direct.ready(topic):
             return False
         if not self._publishing.acquire(blocking=False):
             return False
@@ -177,7 +177,7 @@ class Session:
         sent = self._records.count(short)
         self.straight += 1
         self._under_way.add((entry.producer, entry.sequence))
-        self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+        self._producers.note(WritePart(entry.producer, entry.sequence, entry.rows, entry.rows))
         self._keep(sent)
         return True
 
@@ -222,14 +222,16 @@ class Session:
         return True
 
     def _publish(self, entries: Sequence[Entry]) -> None:
-        writes: list[Write] = []
+        writes: list[ProducerWrite] = []
         offsets: list[Offset] = []
         for entry in entries:
             if isinstance(entry, Offset):
                 offsets.append(entry)
             elif self._judged(entry):
                 # as if it were sent: the next one of this producer follows it
-                self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+                self._producers.note(
+                    WritePart(entry.producer, entry.sequence, entry.rows, entry.rows)
+                )
                 writes.append(entry)
         if (
             len(writes) == 1
@@ -256,7 +258,7 @@ class Session:
         self._keep(sent)
         self._hand_to_bus(sent)
 
-    def _judged(self, write: Write) -> bool:
+    def _judged(self, write: ProducerWrite) -> bool:
         """Whether the write has to be sent; answers it, or lets it wait for its first copy, when
         not.
         """
@@ -277,7 +279,7 @@ class Session:
         self._answer([write], refused)
         return False
 
-    def _frame(self, writes: list[Write]) -> tuple[pl.DataFrame, list[Write]]:
+    def _frame(self, writes: list[ProducerWrite]) -> tuple[pl.DataFrame, list[ProducerWrite]]:
         """The rows of all good writes; the others are answered."""
         try:
             return self._records.given(writes), writes
@@ -285,7 +287,7 @@ class Session:
             if len(writes) == 1:
                 self._refuse(writes[0], error)
                 return self._records.given([]), []
-        good: list[Write] = []
+        good: list[ProducerWrite] = []
         frames: list[pl.DataFrame] = []
         for write in writes:
             try:
@@ -295,14 +297,16 @@ class Session:
                 self._refuse(write, error)
         return (pl.concat(frames) if frames else self._records.given([])), good
 
-    def _refuse(self, write: Write, error: PenstockError) -> None:
+    def _refuse(self, write: ProducerWrite, error: PenstockError) -> None:
         with self._lock:
             key = (write.producer, write.sequence)
             self._under_way.discard(key)
             waiting = self._repeats.pop(key, [])
             if write.after is not None:
                 # its rows may come again in other writes: none of them is there
-                self._producers.note(Part(write.producer, write.after, 0, 0 if write.after else -1))
+                self._producers.note(
+                    WritePart(write.producer, write.after, 0, 0 if write.after else -1)
+                )
             else:
                 self._refused[key] = error
             while len(self._refused) > _REFUSED:
@@ -386,7 +390,7 @@ class Session:
             self._contents.pop(sent.value, None)
             for entry in sent.complete:
                 done.append(entry)
-                if isinstance(entry, Write):
+                if isinstance(entry, ProducerWrite):
                     key = (entry.producer, entry.sequence)
                     self._under_way.discard(key)
                     done += self._repeats.pop(key, [])
@@ -436,4 +440,4 @@ def _resolve(entries: Sequence[Entry], error: PenstockError | None) -> None:
         if error is not None:
             entry.done.set_exception(error)
         else:
-            entry.done.set_result(entry.rows if isinstance(entry, Write) else entry.row)
+            entry.done.set_result(entry.rows if isinstance(entry, ProducerWrite) else entry.row)

@@ -22,13 +22,13 @@ from penstock.log import get
 from penstock.presence import Registry
 from services.tables import filters
 from services.tables.forward import Forward
+from services.tables.leadership_term import not_leader
 from services.tables.lookup import FORWARDED, USER, Lookup
-from services.tables.outlet import PROCESSED, Shared, Subscriber, first_row, pump
 from services.tables.replica import Replica
 from services.tables.settings import TablesSettings
-from services.tables.stamp import Part
-from services.tables.term import not_leader
-from services.tables.turns import is_next
+from services.tables.shared_subscription import is_next
+from services.tables.stamp import WritePart
+from services.tables.subscriber import PROCESSED, SharedFrames, Subscriber, first_row, pump
 from services.tables.writes import Offset, offset_producer
 
 log = get(__name__)
@@ -45,7 +45,7 @@ class Subscriptions:
         self._tables = tables
         self._registry = registry
         self._others = others
-        self._shared: defaultdict[int, Shared] = defaultdict(Shared)
+        self._shared: defaultdict[int, SharedFrames] = defaultdict(SharedFrames)
         self.connected: set[Subscriber] = set()
 
     def routes(self) -> list[web.RouteDef]:
@@ -246,7 +246,7 @@ class Subscriptions:
             raise AuthError(f"there is no user {user}", code="E_AUTH")
         return offset_producer(action, known.id)
 
-    def _kept(self, replica: Replica, action: str, user: str) -> Part | None:
+    def _kept(self, replica: Replica, action: str, user: str) -> WritePart | None:
         """Return how far *user*'s subscription is. One of earlier versions, which noted no user,
         counts until there is one.
         """

@@ -22,7 +22,7 @@ from penstock.gate import Gate
 from penstock.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.appender import Appender, conform
+from services.federation.appender import LogAppender, conform
 from tests.nightly import drawn
 
 COLUMNS = (
@@ -89,9 +89,9 @@ def _rows(first: int, last: int, a_record: int) -> pa.Table:
     )
 
 
-def _appender(log: Log) -> Appender:
+def _appender(log: Log) -> LogAppender:
     bus: Any = log
-    return Appender(
+    return LogAppender(
         lambda: TABLE, "f:x", bus, log.places(), TABLE.partitions, Gate(lambda _: False)
     )
 
@@ -143,13 +143,13 @@ def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None
     log = Log()
     now = [TABLE]
     bus: Any = log
-    appender = Appender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
+    appender = LogAppender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
     assert appender.append(_rows(0, 100, 10), lambda *_: None).result(0) == 100
     now.append(replace(TABLE, topic="in.d.2", partitions=6))
     if anew:
         places = appender.close(1.0)
         assert places is not None
-        appender = Appender(
+        appender = LogAppender(
             lambda: now[-1], "f:x", bus, places, appender.partitions, Gate(lambda _: False)
         )
     assert appender.append(_rows(0, 150, 10), lambda *_: None).result(0) == 50

@@ -27,7 +27,7 @@ ANN = User(6, "ann", "h", grants=(Grant("CREATE", 1),))
 def told(push: Push, maker: str) -> bool:
     """Tell whether an event of a stream of *maker* becomes a message."""
     return (
-        push._parcel(0, 4, encode(record([event()])), dataclasses.replace(entry(), maker=maker))
+        push._message(0, 4, encode(record([event()])), dataclasses.replace(entry(), maker=maker))
         is not None
     )
 

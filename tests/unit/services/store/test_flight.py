@@ -23,8 +23,8 @@ from penstock.login import Login
 from penstock.passwords import hashed_setting
 from penstock.settings import Settings
 from services.store.flight import StoreServer
+from services.store.partitions import Partitions
 from services.store.query import Permit, Queries
-from services.store.shelf import Shelf
 from tests.certificates import issued
 
 TABLES = {
@@ -61,11 +61,11 @@ def _reached(revision: int, patience: float) -> None:
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
     made = issued(tmp_path_factory.mktemp("tls"))
     settings = Settings(tls_cert=made.cert, tls_key=made.key)
-    shelf: Any = None
+    partitions: Any = None
     server = StoreServer(
         "grpc+tls://127.0.0.1:0",
         cast(Queries, _Asked()),
-        cast(Shelf, shelf),
+        cast(Partitions, partitions),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock(), "k" * 48),
         access=Access(lambda: CATALOG, "root"),
         reached=_reached,

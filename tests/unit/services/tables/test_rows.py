@@ -12,7 +12,7 @@ from penstock.catalog.model import ROW_ID, TableVersion
 from penstock.errors import SchemaError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.tables.rows import Rows
+from services.tables.rows import TableRows
 from tests.unit.services.tables.kit import NOW, stream_table
 
 _MS = NOW // 10**6
@@ -39,9 +39,9 @@ def sent(rows: list[dict[str, Any]]) -> pa.Table:
     )
 
 
-def familiar() -> Rows:
+def familiar() -> TableRows:
     """Rows of a table that has seen a write of this shape: the next one may go the short way."""
-    rows = Rows(stream_table(), 0)
+    rows = TableRows(stream_table(), 0)
     rows.given(sent([{"ts": 1, "sym": "A", "n": 1, "came": None}]), NOW)
     return rows
 
@@ -87,7 +87,7 @@ def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way()
     one = {"ts": 1, "sym": "A", "n": 1, "came": None}
     assert rows.few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
     assert rows.few(sent([one] * 9), 7, NOW) is None
-    stamped = Rows(stream_table(stamped="came"), 0)
+    stamped = TableRows(stream_table(stamped="came"), 0)
     stamped.given(sent([one]), NOW)
     assert stamped.few(sent([one]), 7, NOW) is None
 
@@ -101,7 +101,7 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
         Column("s", ColumnType("VARCHAR", 8)),
     )
     table = dataclasses.replace(stream_table(), versions=(TableVersion(100, columns),))
-    rows = Rows(table, 0)
+    rows = TableRows(table, 0)
     good = {
         "ts": pa.array([1], pa.timestamp("ms", "UTC")),
         "v": pa.array([0.5], pa.float32()),
@@ -125,7 +125,7 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
 
 
 def test_a_time_that_the_precision_cannot_hold_is_refused() -> None:
-    rows = Rows(dataclasses.replace(stream_table(), precision="ns"), 10**18)
+    rows = TableRows(dataclasses.replace(stream_table(), precision="ns"), 10**18)
     far = pa.table({"ts": pa.array([32_503_680_000_000], pa.timestamp("ms", "UTC"))})
     with pytest.raises(SchemaError, match="out of range"):
         rows.given(far, NOW)

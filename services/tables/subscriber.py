@@ -39,7 +39,7 @@ PROCESSED = -2
 EARLIEST = -3
 
 
-class Shared:
+class SharedFrames:
     """Encoded rows of one table that several subscribers want at the same time."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
 
 async def pump(
     subscriber: Subscriber,
-    shared: Shared,
+    shared: SharedFrames,
     idle: float,
     moved: Callable[[], dict[str, Any] | None],
     allowed: Callable[[], None],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from services.tables.outlet import Subscriber
+from services.tables.subscriber import Subscriber
 
 #: seconds that a new leader waits for the program that got rows from the one before: its connection
 #: has broken, so it looks around at once
