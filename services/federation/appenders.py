@@ -11,8 +11,9 @@ from typing import TypeAlias
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.gate import Gate
-from services.federation.appender import LogAppender, LogPlace, read_places
+from services.federation.appender import LogAppender
 from services.federation.leaders import LeaderAppender, Leaders
+from services.federation.places import LogPlace, read_places
 
 AnyAppender: TypeAlias = LogAppender | LeaderAppender
 
@@ -45,7 +46,7 @@ class Appenders:
         StateError.
         """
         if producer is None:
-            return self._made(table, None, {}, table.partitions, present), {}
+            return self._make(table, None, {}, table.partitions, present), {}
         key = (table.id, producer)
         with self._lock:
             before = self._known.pop(key, None)
@@ -61,12 +62,12 @@ class Appenders:
                     self._bootstrap, self._admin, self._segments, owner, table, producer
                 )
             )
-        made = self._made(table, producer, places, partitions, present)
+        made = self._make(table, producer, places, partitions, present)
         with self._lock:
             self._known[key] = made
         return made, places
 
-    def _made(
+    def _make(
         self,
         table: Table,
         producer: str | None,

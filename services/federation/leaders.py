@@ -37,7 +37,9 @@ from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
 from penstock.raft import Groups
 from penstock.versions import DELETE, without_clears
-from services.federation.appender import LogPlace, conform, writable
+from services.federation.appender import writable
+from services.federation.conform import conform
+from services.federation.places import LogPlace
 
 #: rows and bytes of one write
 _ROWS = 5_000

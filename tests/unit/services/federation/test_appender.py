@@ -22,7 +22,8 @@ from penstock.gate import Gate
 from penstock.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.appender import LogAppender, conform
+from services.federation.appender import LogAppender
+from services.federation.conform import conform
 from tests.nightly import drawn
 
 COLUMNS = (
@@ -65,7 +66,7 @@ class Log:
         on_delivery(Delivery(topic, partition, len(self.records), 0))
 
     def places(self) -> dict[int, tuple[int, int]]:
-        """What `held` would find: the last stamp in each partition."""
+        """What `read_places` would find: the last stamp in each partition."""
         found: dict[int, tuple[int, int]] = {}
         for partition, value in self.records:
             stamps = TableCodec(TABLE).decode([value]).records.select("offset", "ordinal").rows()
