@@ -19,9 +19,10 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
+from services.store.binding import BoundTable, Context
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
-from services.store.translate import BoundTable, Context, query
+from services.store.translate import query
 
 _RESULT = "_penstock_windows"
 _TBNAME = "_penstock_tbname"

@@ -18,7 +18,8 @@ from penstock.errors import PenstockError
 from penstock.sql import parse
 from penstock.sql.dialect import to_sql
 from penstock.sql.statements import Explain, InsertSelect, Query
-from services.store.translate import BoundTable, Context, query
+from services.store.binding import BoundTable, Context
+from services.store.translate import query
 from tests.nightly import drawn
 
 HOSTILE = st.one_of(

@@ -16,7 +16,8 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql.parser import parse_one
 from penstock.sql.statements import Query
-from services.store.translate import BoundTable, Context, query
+from services.store.binding import BoundTable, Context
+from services.store.translate import query
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
 CONTEXT = Context({"t": BoundTable("t", tuple(COLUMNS), frozenset({"ts"}), "ms")}, "UTC")
