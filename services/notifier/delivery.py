@@ -58,11 +58,11 @@ class Surroundings:
     live: Callable[[int], int]
     save: Callable[[NotifyTarget, int, Mark], None]
     #: called after marks have moved
-    settled: Callable[[NotifyTarget], None]
+    on_settled: Callable[[NotifyTarget], None]
     #: whether the maker of a stream may have hosts notified that are not `allowed`
-    anywhere: Callable[[int], bool] = lambda _: False
-    #: whether anybody who may has a stream with this target
-    named: Callable[[NotifyTarget], bool] = lambda _: False
+    may_go_anywhere: Callable[[int], bool] = lambda _: False
+    #: whether a user who may have any host notified has a stream with this target
+    may_be_any_host: Callable[[NotifyTarget], bool] = lambda _: False
 
 
 class TargetDelivery:
@@ -121,7 +121,7 @@ class TargetDelivery:
         if self.cursors[message.partition].offer(message):
             self.pending[message.stream] += len(message.text)
             self._events[message.stream] += message.events
-            self._around.metrics.offered(message)
+            self._around.metrics.count_offer(message)
         self._wake.set()
 
     def events_waiting(self, stream_id: int) -> int:
@@ -170,14 +170,14 @@ class TargetDelivery:
                 where,
                 self._around.allowed,
                 self._around.is_own,
-                anywhere=self._around.named(self.target),
+                anywhere=self._around.may_be_any_host(self.target),
             )
             self._listed = found.listed
             # a connection that is made already follows no redirect
-            reached = await _reached(found.address, where.port)
+            connected = await _connect_socket(found.address, where.port)
             return await connect(
                 self.target.url,
-                sock=reached,
+                sock=connected,
                 proxy=None,
                 compression=None,
                 max_size=1 << 20,
@@ -224,8 +224,8 @@ class TargetDelivery:
         if self._listed:
             return frozenset()
         streams = {p.stream: p.name for p in window}
-        refused = frozenset(s for s in streams if not self._around.anywhere(s))
-        if len(refused) == len(streams) and not self._around.named(self.target):
+        refused = frozenset(s for s in streams if not self._around.may_go_anywhere(s))
+        if len(refused) == len(streams) and not self._around.may_be_any_host(self.target):
             raise TargetRefused(f"{self._label} may not be notified", hint=NOTIFY_HINT)
         for stream in refused - self._refused:
             log.warning(
@@ -254,38 +254,47 @@ class TargetDelivery:
                 await self._wake.wait()
 
     async def _refill(self, partition: int, cursor: PartitionCursor) -> None:
+        """Fill the queue of a partition from the log."""
         assert cursor.behind is not None
         live = self._around.live(partition)
         if cursor.behind >= live:
             cursor.refill((), cursor.behind, live)
         else:
-            if partition not in self._histories:
-                self._histories[partition] = self._around.history(partition, cursor.behind)
             try:
-                slices = await self._histories[partition].read()
-            except (
-                BaseException
-            ) as error:  # a cancelled read may have taken records: its reader is of no use any more
-                self._close_history(partition)
-                if not isinstance(error, BusError):
-                    raise
-                if error.code == "E_OFFSET_GONE":
-                    log.error(
-                        "events were deleted before they were delivered",
-                        target=self._label,
-                        offset=cursor.behind,
-                    )
-                    cursor.refill((), live, live)
-                    return
-                log.warning("events cannot be read for now", error=str(error))
-                await asyncio.sleep(self._around.settings.retry_max)
+                slices = await self._read(partition, cursor.behind)
+            except BusError as error:
+                await self._pass_over(error, cursor, live)
                 return
             for piece in slices:
-                mine = [p for p in self._around.messages(piece) if self.target in p.targets]
+                mine = [m for m in self._around.messages(piece) if self.target in m.targets]
                 cursor.refill(mine, piece.next, self._around.live(partition))
         if cursor.behind is None:
             self._close_history(partition)
-            self._around.settled(self.target)
+            self._around.on_settled(self.target)
+
+    async def _read(self, partition: int, offset: int) -> list[Slice]:
+        """Read on in the log, from *offset* when nothing has been read yet. Raises BusError."""
+        if partition not in self._histories:
+            self._histories[partition] = self._around.history(partition, offset)
+        try:
+            return await self._histories[partition].read()
+        except BaseException:
+            # a cancelled read may have taken records: its reader is of no use any more
+            self._close_history(partition)
+            raise
+
+    async def _pass_over(self, error: BusError, cursor: PartitionCursor, live: int) -> None:
+        """Give up what is no longer in the log; wait a moment when it cannot be read for now."""
+        if error.code == "E_OFFSET_GONE":
+            log.error(
+                "events were deleted before they were delivered",
+                target=self._label,
+                offset=cursor.behind,
+            )
+            cursor.refill((), live, live)
+            return
+        log.warning("events cannot be read for now", error=str(error))
+        await asyncio.sleep(self._around.settings.retry_max)
 
     def _close_history(self, partition: int) -> None:
         history = self._histories.pop(partition, None)
@@ -308,7 +317,7 @@ class TargetDelivery:
             cursor = self.cursors.get(message.partition)
             waited = cursor is not None and cursor.was_offered(message)
             came = delivered and message.stream not in but
-            self._around.metrics.settled(message, delivered=came, waited=waited)
+            self._around.metrics.count_outcome(message, delivered=came, waited=waited)
             if waited:
                 self.pending[message.stream] -= len(message.text)
                 self._events[message.stream] -= message.events
@@ -321,7 +330,7 @@ class TargetDelivery:
                     trace=message.trace,
                     events=message.events,
                 )
-        self._around.settled(self.target)
+        self._around.on_settled(self.target)
 
     # ---------------------------------------------------------------- while it is down
 
@@ -357,7 +366,7 @@ class TargetDelivery:
             log.error("messages cannot be read", target=self._label, error=type(error).__name__)
 
 
-async def _reached(address: str, port: int) -> socket.socket:
+async def _connect_socket(address: str, port: int) -> socket.socket:
     """Connect to an address that was checked."""
     kind = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(kind, socket.SOCK_STREAM)

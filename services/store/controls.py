@@ -59,11 +59,7 @@ class Controls:
             return []
         offset = int(batch.offsets[index])
         reports = self._apply_move(control, batch, offset, tail)
-        if tail.ended and control.kind != "barrier":
-            return reports
-        if control.producer is not None and tail.seen(
-            control.producer, control.offset, control.ordinal
-        ):
+        if not _counts(control, tail):
             return reports
         if control.kind == "delete" and control.table is not None:
             deletes.append(
@@ -105,13 +101,22 @@ class Controls:
             return
         left = live_rows(self._partitions, table, control.tables)
         named = control.tables
-        children = self._children_with_rows(table) if named is None else list(named)
+        children = self._tables_with_rows(table) if named is None else list(named)
         self._latest.replace(table, children, left, dropped=control.body == DROPPED)
 
-    def _children_with_rows(self, table: Table) -> list[str]:
+    def _tables_with_rows(self, table: Table) -> list[str]:
         """Return the child tables of which Redis has a latest row."""
         rows = redis_link.hash_items(self._redis, names.last_row(table.database, table.name))
         return [k if isinstance(k, str) else k.decode() for k in {k for k, _ in rows}]
+
+
+def _counts(control: ControlRecord, tail: Tail) -> bool:
+    """Tell if the control is still of use: not after the end, and of a producer only once."""
+    if tail.ended and control.kind != "barrier":
+        return False
+    return control.producer is None or not tail.seen(
+        control.producer, control.offset, control.ordinal
+    )
 
 
 def _wants_echo(control: ControlRecord) -> bool:
