@@ -20,10 +20,11 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, ConfigError
 from penstock.log import get
 from penstock.raft import Group
-from services.tables.copy import Copy, Shape
+from services.tables.copy import Copy
 from services.tables.replica import Replica
 from services.tables.rows import TableRows
 from services.tables.settings import TablesSettings
+from services.tables.shape import Shape
 
 log = get(__name__)
 _QUEUE_BYTES = 16 << 20

@@ -51,7 +51,7 @@ class Short:
 
 
 class RecordBuilder:
-    """Used by one thread at a time; `settled` from any."""
+    """Used by one thread at a time; `settle` from any."""
 
     def __init__(self, replica: Replica, term: LeadershipTerm, clock: Clock) -> None:
         self._replica = replica
@@ -81,10 +81,10 @@ class RecordBuilder:
         """The next row is number *row*: the log is read as far as the epoch's beginning."""
         self._row = row
 
-    def settled(self, number: int) -> None:
+    def settle(self, number: int) -> None:
         """The copy has the rows of the records up to *number*."""
         with self._taking:
-            self._taker.settled(number)
+            self._taker.settle(number)
 
     # --------------------------------------------------------------- a small write that comes alone
 
@@ -118,13 +118,13 @@ class RecordBuilder:
 
     # ---------------------------------------------------------------- any writes
 
-    def given(self, writes: Sequence[ProducerWrite]) -> pl.DataFrame:
+    def to_frame(self, writes: Sequence[ProducerWrite]) -> pl.DataFrame:
         """The rows of *writes* that are not in the log yet. Raises SchemaError: one does not
         fit.
         """
         if not writes:
             return self._replica.rows.empty()
-        return self._replica.rows.given(
+        return self._replica.rows.to_frame(
             _concat([w.data.slice(w.skip) for w in writes]), self._clock.now()
         )
 
@@ -149,7 +149,7 @@ class RecordBuilder:
 
     def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> tuple[pl.DataFrame, _Places]:
         """The rows that are taken because of their keys, and their places."""
-        listed = self._listed(frame)
+        listed = self._list_keys(frame)
         with self._taking:
             found, states = self._taker.take(listed, borders)
         taken = np.array(found, dtype=np.int64)
@@ -166,7 +166,7 @@ class RecordBuilder:
             accepted = accepted.with_columns(told)
         return accepted, taken
 
-    def _listed(self, frame: pl.DataFrame) -> Listed:
+    def _list_keys(self, frame: pl.DataFrame) -> Listed:
         shape = self._replica.copy.shape
         wanted = frame.select(list(dict.fromkeys((*shape.key_columns, *shape.time_columns))))
         return self._replica.copy.keys.list(wanted.to_arrow().combine_chunks().to_batches()[0])
@@ -184,8 +184,8 @@ class RecordBuilder:
         trace = str(Trace(self._leader, tuple(cut.parts)))
         kept: pa.RecordBatch | None = None
         if part.height:
-            numbered = self._replica.rows.numbered(part, row)
-            kept = self._replica.rows.kept(numbered)
+            numbered = self._replica.rows.number(part, row)
+            kept = self._replica.rows.to_batch(numbered)
             # a record that says nothing of writes is one write, and is made in an eighth of the
             # time
             counts = cut.counts if len(cut.counts) > 1 else None
@@ -197,9 +197,9 @@ class RecordBuilder:
         else:
             values = [self._codec.empty(trace=trace, **stamp)]
         if self._replica.copy.shape.key_columns and part.height:
-            listed = self._listed(part)
+            listed = self._list_keys(part)
             with self._taking:
-                self._taker.sent(number, listed)
+                self._taker.note_sent(number, listed)
         self._number = number
         self._row = row + part.height
         return Sent(

@@ -71,7 +71,7 @@ class TableRows:
         replicated = table.replicated
         #: filled by the leader when rows come without it
         self.stamped = replicated.timestamp_column if replicated is not None else None
-        self.schema = self.kept(self.empty()).schema
+        self.schema = self.to_batch(self.empty()).schema
         #: of the last such write
         self._plain = _Plain(pa.schema([]), ())
         self._short = self.stamped is None and not any(
@@ -84,7 +84,7 @@ class TableRows:
 
     # ---------------------------------------------------------------- in
 
-    def given(self, data: pa.Table, now: int) -> pl.DataFrame:
+    def to_frame(self, data: pa.Table, now: int) -> pl.DataFrame:
         """A producer's rows as a frame of all user columns; *now* is nanoseconds.
 
         Raises:
@@ -92,7 +92,7 @@ class TableRows:
         """
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
         try:
-            made = self._fitted(_columns(data), data.num_rows, ticks)
+            made = self._fit(_columns(data), data.num_rows, ticks)
             self._check(made, ticks)
         except SchemaError:
             raise
@@ -101,11 +101,11 @@ class TableRows:
             raise SchemaError(
                 "the rows cannot be read", code="E_ROW", detail=type(wrong).__name__
             ) from None
-        if not data.schema.equals(self._plain.schema) and self._unchanged(data.schema):
+        if not data.schema.equals(self._plain.schema) and self._is_plain(data.schema):
             self._plain = _Plain(data.schema, self._places(data.schema))
         return made
 
-    def _unchanged(self, schema: pa.Schema) -> bool:
+    def _is_plain(self, schema: pa.Schema) -> bool:
         """Whether a batch of *schema* holds the table's own columns, in its order and types."""
         if self.stamped is not None or schema.names != [c.name for c in self.user]:
             return False
@@ -125,7 +125,7 @@ class TableRows:
         )
         return tuple((i, None if types[i] == kept else kept) for i, kept in found)
 
-    def _fitted(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
+    def _fit(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
         """All user columns from those that were sent."""
         named: dict[str, pl.Series] = {}
         for series in columns:
@@ -217,9 +217,9 @@ class TableRows:
     # ---------------------------------------------------------------- to the log
 
     def few(self, data: pa.Table, first: int, now: int) -> NumberedRows | None:
-        """The short way of a few plain rows, from a producer to its record: all that `given`,
-        `numbered` and `kept` do, without a query engine, whose fixed costs are most of a single
-        row's. None: they go the long way, which also says what is wrong with them.
+        """Take a few plain rows the short way, from a producer to its record: all that `to_frame`,
+        `number` and `to_batch` do, without a query engine, whose fixed costs are most of a single
+        row's. Others go the long way, which also says what is wrong with them.
 
         Args:
             first: the index of the first row.
@@ -258,7 +258,7 @@ class TableRows:
 
         return NumberedRows(columns, kept)
 
-    def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
+    def number(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""
         name = pl.Series("tbname", [self.table.name]).new_from_index(0, frame.height)
         ids = pl.Series(ROW_ID, np.arange(first, first + frame.height, dtype=np.int64))
@@ -279,7 +279,7 @@ class TableRows:
 
     # ---------------------------------------------------------------- from the log
 
-    def kept(self, decoded: pl.DataFrame) -> pa.RecordBatch:
+    def to_batch(self, decoded: pl.DataFrame) -> pa.RecordBatch:
         """Decoded rows as copies keep them: the table's columns with real times, in one batch."""
         arrays = []
         fields = []

@@ -297,7 +297,9 @@ class Server:
                 parts.append(chunk)
                 at = chunk.next
                 left = left - chunk.rows
-            return encode(join(parts).batch if parts else replica.rows.kept(replica.rows.empty()))
+            return encode(
+                join(parts).batch if parts else replica.rows.to_batch(replica.rows.empty())
+            )
 
         return web.Response(
             body=await asyncio.to_thread(read), content_type="application/vnd.apache.arrow.stream"

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from penstock.errors import BusError, CatalogError, PenstockError, SchemaError
 from services.tables.chunk import Chunk, encode, join
-from services.tables.copy import gone
+from services.tables.copy import offset_gone
 from services.tables.filters import Filter
 from services.tables.replica import Replica
 
@@ -126,7 +126,7 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
             hint="-1 begins there",
         )
     if offset < copy.earliest:
-        raise gone(offset, copy.earliest)
+        raise offset_gone(offset, copy.earliest)
     return offset
 
 

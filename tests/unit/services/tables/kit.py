@@ -18,11 +18,12 @@ from penstock.catalog.view import Catalog
 from penstock.clock import ManualClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.tables.copy import Copy, Shape
+from services.tables.copy import Copy
 from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Replica
 from services.tables.rows import TableRows
 from services.tables.session import LeaderSession
+from services.tables.shape import Shape
 from services.tables.writes import ProducerWrite
 
 NOW = 1_800_000_000_000_000_000

@@ -75,12 +75,12 @@ def test_d38_the_rules_hold_however_writes_come_together_and_whenever_they_settl
         taken = [rows[i] for i in places]
         found += zip(taken, states, strict=True)
         sent.append(batch(taken))
-        taker.sent(len(sent), known.list(sent[-1]))
+        taker.note_sent(len(sent), known.list(sent[-1]))
         while settles and settled < len(sent):
             known.note(sent[settled], row)
             row += sent[settled].num_rows
             settled += 1
-            taker.settled(settled)
+            taker.settle(settled)
     assert found == plain(rule, writes[:at])
 
 
