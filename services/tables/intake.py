@@ -92,7 +92,7 @@ class ProducerIntake:
         message.
         """
         user = request[USER]
-        replica = self._tables.named(user, "WRITE", request.query.get("table", ""))
+        replica = self._tables.by_name(user, "WRITE", request.query.get("table", ""))
         socket = web.WebSocketResponse(
             max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0
         )
@@ -161,7 +161,7 @@ class ProducerIntake:
 
     async def _write(self, request: web.Request) -> web.Response:
         """One write over HTTP, on any node."""
-        replica = self._tables.asked(request, "WRITE")
+        replica = self._tables.of_request(request, "WRITE")
         data = await request.read()
         begun = time.monotonic()
         try:
@@ -179,7 +179,7 @@ class ProducerIntake:
 
     async def _producer(self, request: web.Request) -> web.Response:
         """The last write of a producer that is certain, as the leader knows it; 0: none."""
-        replica = self._tables.asked(request, "WRITE")
+        replica = self._tables.of_request(request, "WRITE")
         if not self._tables.session(replica).serving:
             raise not_leader(replica.name, "it is about to")
         known = replica.copy.producers.get(request.query.get("id", ""))

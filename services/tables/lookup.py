@@ -57,20 +57,20 @@ class Lookup:
         kind = "is no stream table of a group" if entry is not None else "does not exist"
         raise CatalogError(f"table {database}.{table} {kind}", code="E_NO_TABLE")
 
-    def asked(self, request: web.Request, right: Right) -> Replica:
-        """The table of the path, for somebody who needs *right*."""
+    def of_request(self, request: web.Request, right: Right) -> Replica:
+        """Find the table of the path, for somebody who needs *right*."""
         return self._for(
             request[USER], right, request.match_info["db"], request.match_info["table"]
         )
 
-    def named(self, user: str, right: Right, name: str) -> Replica:
+    def by_name(self, user: str, right: Right, name: str) -> Replica:
         database, dot, table = name.partition(".")
         if not dot:
             raise SchemaError("a table is database.name", code="E_BODY")
         return self._for(user, right, database, table)
 
     def _for(self, user: str, right: Right, database: str, table: str) -> Replica:
-        """Who may not know of a table is not told whether it exists. Raises AuthError,
+        """Find a table; without the right nobody is told whether it exists. Raises AuthError,
         CatalogError.
         """
         entry = self.catalog.catalog.table(database, table)
@@ -80,8 +80,8 @@ class Lookup:
             self.access.require(user, right, entry)
         return self.replica(database, table)
 
-    def seen(self, request: web.Request) -> list[Replica]:
-        """The tables that the caller has some right on."""
+    def visible_to(self, request: web.Request) -> list[Replica]:
+        """Return the tables that the caller has some right on."""
         return [r for r in self._keeper.all() if self.access.sees(request[USER], r.table)]
 
     def standing(self, replica: Replica) -> GroupStanding:

@@ -182,7 +182,7 @@ class Server:
             )
         tables = [
             {"table": r.name, "group": r.replicated.group, "next": r.copy.next}
-            for r in self._tables.seen(request)
+            for r in self._tables.visible_to(request)
         ]
         body = {
             "node": self._tables.alias,
@@ -199,7 +199,9 @@ class Server:
         entry = self._catalog.catalog.table(database, name)
         writes = entry is not None and self._tables.access.may(request[USER], "WRITE", entry)
         replica = (
-            self._tables.replica(database, name) if writes else self._tables.asked(request, "READ")
+            self._tables.replica(database, name)
+            if writes
+            else self._tables.of_request(request, "READ")
         )
         columns = [[c.name, str(c.type)] for c in replica.table.columns if c.name != ROW_ID]
         replicated = replica.replicated
@@ -237,7 +239,7 @@ class Server:
         )
 
     async def _stat(self, request: web.Request) -> web.Response:
-        seen = self._tables.seen(request)
+        seen = self._tables.visible_to(request)
         subs = [
             {
                 "topic": s.topic,
@@ -285,7 +287,7 @@ class Server:
 
     async def _rows(self, request: web.Request) -> web.Response:
         """The rows in memory, or some of them: what a select on this node sees."""
-        replica = self._tables.asked(request, "READ")
+        replica = self._tables.of_request(request, "READ")
         first = int(request.query.get("from", replica.copy.memory_first))
         limit = int(request.query.get("limit", replica.copy.shape.cache_limit))
 
