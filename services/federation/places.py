@@ -27,32 +27,40 @@ def read_places(
     """Find the place of the last row of *producer* in each partition of the table's topic. Reads
     the log from where segments end.
     """
+    stored = {
+        p: segments.Position.load(segments_dir, table.topic, p, owner)
+        for p in range(table.partitions)
+    }
     places: dict[int, LogPlace] = {}
-    begin: dict[tuple[str, int], int] = {}
-    partitions = [(table.topic, p) for p in range(table.partitions)]
-    starts = admin.start_offsets(partitions)
-    ends = admin.end_offsets(partitions)
-    for topic, partition in partitions:
-        position = segments.Position.load(segments_dir, topic, partition, owner)
+    for partition, position in stored.items():
         if producer in position.producers:
             places[partition] = position.producers[producer]
-        offset = max(position.next, starts[topic, partition])
-        if offset < ends[topic, partition]:
-            begin[topic, partition] = offset
+    begin, ends = _unread(admin, table.topic, {p: at.next for p, at in stored.items()})
     if not begin:
         return places
     codecs = [TableCodec(table, i) for i in table.schema_ids]
     with Reader(bootstrap, begin, client_id="federation-held") as reader:
         while begin:
             for batch in reader.read():
-                found = _places_in(batch, codecs, producer)
-                known = places.get(batch.partition, NOWHERE)
-                newest = max(found, default=NOWHERE)
-                if newest > known:
+                newest = max(_places_in(batch, codecs, producer), default=NOWHERE)
+                if newest > places.get(batch.partition, NOWHERE):
                     places[batch.partition] = newest
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     begin.pop((batch.topic, batch.partition), None)
     return places
+
+
+def _unread(
+    admin: Admin, topic: str, stored: dict[int, int]
+) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
+    """Return where the log goes on behind what is *stored*, for partitions in which it does, and
+    the ends of all.
+    """
+    partitions = [(topic, p) for p in stored]
+    starts = admin.start_offsets(partitions)
+    ends = admin.end_offsets(partitions)
+    offsets = {at: max(stored[at[1]], starts[at]) for at in partitions}
+    return {at: offset for at, offset in offsets.items() if offset < ends[at]}, ends
 
 
 def _places_in(batch: Batch, codecs: list[TableCodec], producer: str) -> Iterator[LogPlace]:

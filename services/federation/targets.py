@@ -99,18 +99,18 @@ class Targets:
             self._described = self._link(0).describe(self._target.name, self._target.database)
         there = self._described
         partition = int(header["partition"])
-        tables = header.get("tables")
-        if (there.time_column.lower(), there.precision) != (
+        same_time = (there.time_column.lower(), there.precision) == (
             source.time_column.lower(),
             source.precision,
-        ) or not self._alone:
+        )
+        if not same_time or not self._alone:
             return []
+        tables = header.get("tables")
         if tables is not None:
             tables = [t for t in tables if partition_number(t, source.partitions) == partition]
-        if tables == [] or (
-            tables is None
-            and (there.partitions != source.partitions or len(self._target.shards) > 1)
-        ):
+            if not tables:
+                return []
+        elif there.partitions != source.partitions or len(self._target.shards) > 1:
             return []
         only = partition if tables is None else None
         what = {

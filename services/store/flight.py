@@ -88,7 +88,7 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
         if info.method != flight.FlightMethod.HANDSHAKE:
             return _Caller(given, None)
-        user = _admitted(self._login, given, _HANDSHAKES)
+        user = _admit(self._login, given, _HANDSHAKES)
         # what a handshake answers is sent along with every call from then on
         return _Caller(given, self._answer(user, given))
 
@@ -293,12 +293,10 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def _user(self, context: flight.ServerCallContext) -> str:
         """Return who makes a call; every call asks before anything else. Raises FlightError."""
-        return _admitted(
-            self._login, context.get_middleware("credentials").given, _address(context)
-        )
+        return _admit(self._login, context.get_middleware("credentials").given, _address(context))
 
 
-def _admitted(login: Login, given: str, where: str) -> str:
+def _admit(login: Login, given: str, where: str) -> str:
     try:
         return login.check(given, where=where)
     except AuthError as wrong:

@@ -54,7 +54,7 @@ class Resolver:
         target = catalog.table_by_id(view.target_id) if view is not None else None
         if target is not None:
             return ResolvedTable(target)
-        stable_id = self._seen_in_rows(database, name)
+        stable_id = self._find_in_rows(database, name)
         stable = catalog.table_by_id(stable_id) if stable_id is not None else None
         return ResolvedTable(stable, name) if stable is not None else None
 
@@ -66,7 +66,7 @@ class Resolver:
         """The catalog as the planner asks it; a virtual table's rows are there as any other's."""
         return CatalogSchema(
             self._reader.catalog,
-            self._seen_in_rows,
+            self._find_in_rows,
             virtual_as_real=True,
             find_other=self._external,
         )
@@ -82,7 +82,7 @@ class Resolver:
         found = self.external_rows.find(database, name) if self.external_rows is not None else None
         return as_table(found) if found is not None else None
 
-    def _seen_in_rows(self, database: str, name: str) -> int | None:
+    def _find_in_rows(self, database: str, name: str) -> int | None:
         """Id of the supertable of a child table that was never created but written to."""
         if self._reader.catalog.database(database) is None:
             return None

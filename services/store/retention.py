@@ -56,7 +56,7 @@ class Retention:
         """One round over everything; what fails is logged and tried in the next."""
         try:
             self._remove_old()
-            self._shorten_logs()
+            self._delete_old_records()
             self._remove_dropped()
         except (PenstockError, OSError) as error:
             log.warning("retention goes on in the next round", error=str(error))
@@ -80,7 +80,7 @@ class Retention:
                         segments=gone,
                     )
 
-    def _shorten_logs(self) -> None:
+    def _delete_old_records(self) -> None:
         """Delete records that have been in segments for `log_days`."""
         oldest = time.time() - self._settings.log_days * 86_400
         before = {}

@@ -43,7 +43,7 @@ class Leader:
     def leader(self, table: Table, avoid: str) -> str:
         return "http://leader"
 
-    def reached(self, url: str, table: Table, producer: str) -> int:
+    def last_sequence(self, url: str, table: Table, producer: str) -> int:
         return self.last.sequence if self.last is not None else 0
 
     def write(self, url: str, table: Table, body: bytes) -> None:

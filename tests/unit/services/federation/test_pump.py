@@ -32,7 +32,7 @@ from penstock.types import ColumnType
 from services.federation import pump as pumping
 from services.federation import targets as targeting
 from services.federation.appender import LogAppender
-from services.federation.misfits import Unfit, shown_row
+from services.federation.misfits import Unfit, describe_row
 from services.federation.pump import Job, Pump
 from services.federation.settings import FederationSettings
 from services.federation.targets import TablePlace
@@ -432,6 +432,6 @@ def test_a_row_is_shown_with_what_it_holds() -> None:
         }
     )
     assert (
-        shown_row(row)
+        describe_row(row)
         == '{"tbname": "m", "_time": 5, "b": "00ff", "f": "inf", "s": "ü", "n": null}'
     )
