@@ -147,7 +147,7 @@ class Relation:
         self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
         shown = ", ".join(
-            _changed_tag(n, types[n]) if n in named else f"r.{quote(n)}" for n, _ in self._columns
+            _tag_value(n, types[n]) if n in named else f"r.{quote(n)}" for n, _ in self._columns
         )
         shown += "".join(f", r.{name}" for name in self._places)
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
@@ -317,7 +317,7 @@ class Relation:
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
 
 
-def _changed_tag(name: str, kind: str) -> str:
+def _tag_value(name: str, kind: str) -> str:
     """Return the SQL of a tag: the value that was set, where one was, else that of the row."""
     return (
         f"CASE WHEN t.{quote(name + '?')} THEN CAST(t.{quote(name)} AS {kind}) ELSE"

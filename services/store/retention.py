@@ -85,15 +85,7 @@ class Retention:
         oldest = time.time() - self._settings.log_days * 86_400
         before = {}
         for (topic, partition), tail in self._partitions.tails().items():
-            ends = [
-                s.last + 1
-                for table in self._reader.catalog.tables_of_topic(topic)
-                for s in segments.segments(
-                    segments.directory(self._partitions.root, table.id, partition, topic),
-                    tail.view().position.next,
-                )
-                if s.path.stat().st_mtime < oldest
-            ]
+            ends = self._ends_before(oldest, topic, partition, tail.view().position.next)
             if ends:
                 before[topic, partition] = max(ends)
         # all that counts in topics of earlier generations is in segments of the present one
@@ -104,6 +96,17 @@ class Retention:
         before = {key: end for key, end in before.items() if end > starts[key]}
         if before:
             self._admin.delete_records(before)
+
+    def _ends_before(self, oldest: float, topic: str, partition: int, end: int) -> list[int]:
+        """Return the ends of segments below *end* that are older than *oldest* (epoch seconds)."""
+        return [
+            segment.last + 1
+            for table in self._reader.catalog.tables_of_topic(topic)
+            for segment in segments.segments(
+                segments.directory(self._partitions.root, table.id, partition, topic), end
+            )
+            if segment.path.stat().st_mtime < oldest
+        ]
 
     def _remove_dropped(self) -> None:
         """Directories of tables, and positions of topics, that the catalog no longer knows."""

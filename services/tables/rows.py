@@ -154,30 +154,15 @@ class TableRows:
         return pl.DataFrame([named[c.name] for c in self.user])
 
     def _cast(self, series: pl.Series, column: Column) -> pl.Series:
+        """Return a column in the table's own type. Raises SchemaError when a value does not fit."""
         kind = column.type
         wanted = kind.polars()
         if series.dtype == wanted and series.name == column.name and kind.kind != "TIMESTAMP":
             return series
         try:
             if kind.kind == "TIMESTAMP":
-                if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
-                    series = to_ticks(series, self.table.precision)
-                elif not (series.dtype.is_integer() or series.dtype == pl.Null):
-                    raise SchemaError(
-                        f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW"
-                    )
-                return series.cast(pl.Int64).alias(column.name)
-            text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
-            if kind.text and not text and series.dtype != pl.Null or text and not kind.text:
-                raise SchemaError(
-                    f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW"
-                )
-            if kind.integer and series.dtype.is_float() and (series != series.round()).any():
-                raise SchemaError(
-                    f'a value of column "{column.name}" is not whole, as {kind} is',
-                    code="E_ROW",
-                    hint="round it first",
-                )
+                return self._to_ticks(series, column.name).alias(column.name)
+            _check_kind(series, column)
             return series.cast(wanted, strict=True).alias(column.name)
         except pl.exceptions.PolarsError as wrong:
             raise SchemaError(
@@ -185,6 +170,13 @@ class TableRows:
                 code="E_ROW",
                 detail=str(wrong)[:200],
             ) from None
+
+    def _to_ticks(self, series: pl.Series, name: str) -> pl.Series:
+        if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
+            series = to_ticks(series, self.table.precision)
+        elif not (series.dtype.is_integer() or series.dtype == pl.Null):
+            raise SchemaError(f'column "{name}" takes times, not {series.dtype}', code="E_ROW")
+        return series.cast(pl.Int64)
 
     def _check(self, frame: pl.DataFrame, now: int) -> None:
         time = frame[self.user[0].name]
@@ -290,6 +282,22 @@ class TableRows:
             arrays.append(array)
             fields.append(pa.field(column.name, array.type))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _check_kind(series: pl.Series, column: Column) -> None:
+    """Refuse texts where there are none, and fractions of whole numbers. Raises SchemaError."""
+    kind = column.type
+    dtype = series.dtype
+    is_text = dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum)
+    lacks_text = kind.text and not is_text and dtype != pl.Null
+    if lacks_text or (is_text and not kind.text):
+        raise SchemaError(f'column "{column.name}" is {kind}, not {dtype}', code="E_ROW")
+    if kind.integer and dtype.is_float() and (series != series.round()).any():
+        raise SchemaError(
+            f'a value of column "{column.name}" is not whole, as {kind} is',
+            code="E_ROW",
+            hint="round it first",
+        )
 
 
 def _columns(data: pa.Table) -> list[pl.Series]:

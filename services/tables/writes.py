@@ -86,7 +86,7 @@ def offset_producer(action: str, owner: int = 0) -> str:
 
 
 def judge(last: WritePart | None, write: ProducerWrite) -> Literal["new", "repeat", "rest"]:
-    """What a write is: new, all there already, or there in part (then `skip` says how far).
+    """Tell what a write is: new, all there already, or there in part (then `skip` says how far).
 
     Raises:
         SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived, or its last
@@ -102,23 +102,21 @@ def judge(last: WritePart | None, write: ProducerWrite) -> Literal["new", "repea
             detail=f"that is {reached}",
             hint="ask how far the producer is, and send what lies behind that",
         )
-    if last is not None and write.sequence < last.sequence:
-        return "repeat"
-    if last is not None and write.sequence == last.sequence:
-        if last.done >= last.total:
+    if last is not None and write.sequence <= last.sequence:
+        if write.sequence < last.sequence or last.done >= last.total:
             return "repeat"
         write.skip = last.done
         return "rest"
     follows = last is not None and write.sequence == last.sequence + 1
-    if not follows and write.sequence != write.settled:
-        known = "none is known" if last is None else f"the last one is {last.sequence}"
-        raise SchemaError(
-            f"write {write.sequence} of a producer is out of order",
-            code="E_SEQUENCE",
-            detail=known,
-            hint="send all writes again that have no answer, in order",
-        )
-    return "new"
+    if follows or write.sequence == write.settled:
+        return "new"
+    known = "none is known" if last is None else f"the last one is {last.sequence}"
+    raise SchemaError(
+        f"write {write.sequence} of a producer is out of order",
+        code="E_SEQUENCE",
+        detail=known,
+        hint="send all writes again that have no answer, in order",
+    )
 
 
 @dataclass
