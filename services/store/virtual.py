@@ -74,8 +74,12 @@ def _register_tags(
         "_member": [m.name for m in members],
         **{t.name: [m.tags[i] for m in members] for i, t in enumerate(tags)},
     }
-    schema = {"_member": pl.String, **{t.name: t.type.polars() for t in tags}}
-    con.register(name, pl.DataFrame(lines, schema=schema).to_arrow())
+    con.register(
+        name,
+        pl.DataFrame(
+            lines, schema={"_member": pl.String, **{t.name: t.type.polars() for t in tags}}
+        ).to_arrow(),
+    )
 
 
 def _time_of(tag: Column, kind: str) -> str:
