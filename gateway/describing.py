@@ -18,6 +18,7 @@ from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.sql.render import value as sql_value
+from penstock.sql.secret import hide
 from penstock.sql.statements import ShowCreate
 from penstock.sql.words import in_backticks
 from penstock.types import ColumnType

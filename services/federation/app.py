@@ -24,7 +24,7 @@ from penstock.pulse import Pulse
 from services.federation.appenders import Appenders
 from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader
-from services.federation.server import Doorway
+from services.federation.server import LinkServer
 from services.federation.settings import FederationSettings
 from services.federation.views import Views
 
@@ -88,7 +88,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate
         )
         views = Views(settings, catalog, client, appenders, bus, health.registry)
-        door = Doorway(
+        door = LinkServer(
             settings,
             catalog,
             health,

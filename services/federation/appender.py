@@ -6,13 +6,12 @@ store's positions and the log behind them, so a row that is sent again, after wh
 whichever side, is recognised and left out. The stamps are those of every producer, so readers drop
 repeats as well.
 
-Refused: rows that do not fit the table, whole (`E_ROW`); one that no record can hold, too
+Rows that do not fit the table are refused whole (`E_ROW`), and so is a row that no record can hold
 (`E_ROW_TOO_LARGE`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -20,81 +19,23 @@ from concurrent.futures import Future
 import polars as pl
 import pyarrow as pa
 
-from penstock import readable, segments
-from penstock.bus import Admin, Delivery, Publisher, Reader
+from penstock.bus import Delivery, Publisher
 from penstock.catalog.model import Table
-from penstock.codec import TableCodec, schema_ids
+from penstock.codec import TableCodec
 from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.gate import Gate
-from penstock.names import CONTROL_SCHEMA_ID
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
-from penstock.records import ControlRecord, decode, encode
-from penstock.types import TIME_LIMITS
+from penstock.records import ControlRecord, encode
+from services.federation.conform import conform
+from services.federation.places import NOWHERE, LogPlace
 
 #: rows of one record, before their size is known
 _RECORD_ROWS = 5_000
 _RECORD_BYTES = 256 * 1024
-_NOWHERE = (-1, -1)
-Place = tuple[int, int]
 
 
-def held(
-    bootstrap: str, admin: Admin, segments_dir: str, owner: int, table: Table, producer: str
-) -> dict[int, Place]:
-    """The place of the last row of *producer* in each partition of the table's topic. Reads the log
-    from where segments end.
-    """
-    places: dict[int, Place] = {}
-    begin: dict[tuple[str, int], int] = {}
-    partitions = [(table.topic, p) for p in range(table.partitions)]
-    starts = admin.start_offsets(partitions)
-    ends = admin.end_offsets(partitions)
-    for topic, partition in partitions:
-        position = segments.Position.load(segments_dir, topic, partition, owner)
-        if producer in position.producers:
-            places[partition] = position.producers[producer]
-        offset = max(position.next, starts[topic, partition])
-        if offset < ends[topic, partition]:
-            begin[topic, partition] = offset
-    if not begin:
-        return places
-    codecs = [TableCodec(table, i) for i in table.schema_ids]
-    wanted = producer.encode()
-    with Reader(bootstrap, begin, client_id="federation-held") as reader:
-        while begin:
-            for batch in reader.read():
-                ids = schema_ids(batch.values)
-                for codec in codecs:
-                    mine = [
-                        v
-                        for v, i in zip(batch.values, ids, strict=True)
-                        if i == codec.schema_id and v is not None and wanted in v
-                    ]
-                    if mine:
-                        records = codec.decode(mine).records.filter(pl.col("producer") == producer)
-                        for offset, ordinal in records.select("offset", "ordinal").iter_rows():
-                            places[batch.partition] = max(
-                                places.get(batch.partition, _NOWHERE), (offset, ordinal)
-                            )
-                for value in (
-                    v
-                    for v, i in zip(batch.values, ids, strict=True)
-                    if i == CONTROL_SCHEMA_ID and v is not None and wanted in v
-                ):
-                    with contextlib.suppress(SchemaError):
-                        control = decode(ControlRecord, value)
-                        if control.producer == producer:
-                            place = (control.offset, control.ordinal)
-                            places[batch.partition] = max(
-                                places.get(batch.partition, _NOWHERE), place
-                            )
-                if batch.next_offset >= ends[batch.topic, batch.partition]:
-                    begin.pop((batch.topic, batch.partition), None)
-    return places
-
-
-class Appender:
+class LogAppender:
     """Takes the rows of one producer (None: of nobody in particular) for one table. Thread-safe."""
 
     def __init__(
@@ -102,11 +43,11 @@ class Appender:
         table: Callable[[], Table | None],
         producer: str | None,
         bus: Publisher,
-        places: dict[int, Place],
+        places: dict[int, LogPlace],
         partitions: int,
         gate: Gate,
     ) -> None:
-        """`places`: see `held`; they are of a topic with *partitions*."""
+        """`places`: see `read_places`; they are of a topic with *partitions*."""
         self._table = table
         self._producer = producer
         self._bus = bus
@@ -170,16 +111,12 @@ class Appender:
             table = self._current()
             if table.kind != "stable":
                 tables = (table.name,)
-            if tables is not None:
-                where = sorted({partition_number(t, table.partitions) for t in tables})
-            else:
-                where = list(range(table.partitions)) if partition is None else [partition]
-            fresh = [p for p in where if (offset, 0) > self._places.get(p, _NOWHERE)]
-            names_ = None if tables is None else tuple(tables)
+            where = self._partitions_of(table, tables, partition)
+            fresh = [p for p in where if (offset, 0) > self._places.get(p, NOWHERE)]
             control = ControlRecord(
                 "delete",
                 table=table.id,
-                tables=names_,
+                tables=None if tables is None else tuple(tables),
                 low=low,
                 high=high,
                 producer=self._producer,
@@ -200,6 +137,17 @@ class Appender:
             if self._producer is not None:
                 self._places |= dict.fromkeys(fresh, (offset, 0))
             return done
+
+    @staticmethod
+    def _partitions_of(
+        table: Table, tables: Sequence[str] | None, partition: int | None
+    ) -> list[int]:
+        """Return the partitions that a DELETE concerns: those of the child tables that it names,
+        else the one it names, else all.
+        """
+        if tables is not None:
+            return sorted({partition_number(t, table.partitions) for t in tables})
+        return list(range(table.partitions)) if partition is None else [partition]
 
     def _current(self) -> Table:
         """The table as it is now. Partitions that are new hold what of their tables the ones held
@@ -239,27 +187,27 @@ class Appender:
         left: _Count,
         acked: Callable[[str, int, int], None],
     ) -> None:
-        def delivered(result: Delivery | BusError) -> None:
+        def settle(result: Delivery | BusError) -> None:
             if not isinstance(result, BusError):
                 acked(result.topic, result.partition, result.offset)
-            left.delivered(result)
+            left.settle(result)
 
         for partition, value in records:
             try:
-                self._bus.send(topic, value, partition=partition, on_delivery=delivered)
+                self._bus.send(topic, value, partition=partition, on_delivery=settle)
             except BusError as error:
-                left.delivered(error)
+                left.settle(error)
 
     def _records(self, table: Table, frame: pl.DataFrame) -> tuple[list[tuple[int, bytes]], int]:
         codec = TableCodec(table)
         frame = frame.with_columns(_to=partition_of(frame["tbname"], table.partitions))
         made: list[tuple[int, bytes]] = []
-        reached: dict[int, Place] = {}
+        reached: dict[int, LogPlace] = {}
         fresh = 0
         for partition in sorted(frame["_to"].unique().to_list()):
             part = frame.filter(pl.col("_to") == partition) if table.partitions > 1 else frame
             if self._producer is not None:
-                offset, row = self._places.get(partition, _NOWHERE)
+                offset, row = self._places.get(partition, NOWHERE)
                 part = part.filter(
                     (pl.col("_offset") > offset)
                     | ((pl.col("_offset") == offset) & (pl.col("_row") > row))
@@ -297,7 +245,7 @@ class Appender:
         self.broken = error
         self._unknown = True
 
-    def close(self, patience: float) -> dict[int, Place] | None:
+    def close(self, patience: float) -> dict[int, LogPlace] | None:
         """Take nothing more, and wait until what is under way has an end; what is there then,
         unless a write failed.
         """
@@ -323,7 +271,7 @@ class _Count:
         self._error: BusError | None = None
         self._lock = threading.Lock()
 
-    def delivered(self, result: Delivery | BusError) -> None:
+    def settle(self, result: Delivery | BusError) -> None:
         with self._lock:
             if isinstance(result, BusError):
                 self._error = self._error or result
@@ -337,7 +285,7 @@ class _Count:
             self._done.set_exception(self._error)
 
 
-def _place(rows: pl.DataFrame, at: int) -> Place:
+def _place(rows: pl.DataFrame, at: int) -> LogPlace:
     return int(rows["_offset"][at]), int(rows["_row"][at])
 
 
@@ -349,85 +297,3 @@ def writable(table: Callable[[], Table | None], broken: PenstockError | None) ->
     if found is None:
         raise SchemaError("the table was dropped", code="E_NO_TABLE")
     return found
-
-
-def conform(rows: pa.Table, table: Table) -> pl.DataFrame:
-    """*rows* in the table's own types, times as ticks; columns that are missing are NULL. Raises
-    SchemaError (`E_ROW`).
-    """
-    given = {name.lower(): name for name in rows.column_names}
-    arrays: dict[str, pa.ChunkedArray | pa.Array] = {}
-    unknown = (
-        set(given)
-        - {"_op", "tbname", "_time", "_offset", "_row"}
-        - {c.name.lower() for c in (*table.columns, *table.tags)}
-    )
-    if unknown:
-        raise SchemaError(
-            f"{table.name} has no column {sorted(unknown)[0]}",
-            code="E_ROW",
-            hint="was the table altered?",
-        )
-    for column in (*table.columns, *table.tags):
-        name = given.get(column.name.lower()) or (
-            given.get("_time") if column == table.columns[0] else None
-        )
-        if name is None:
-            continue
-        kind = column.type.arrow(table.precision)
-        array = rows.column(name)
-        try:
-            array = array if array.type == kind else array.cast(kind)
-            arrays[column.name] = (
-                array.cast(pa.int64()) if column.type.kind == "TIMESTAMP" else array
-            )
-        except pa.ArrowException as wrong:
-            raise SchemaError(
-                f'column "{column.name}" is {column.type}', code="E_ROW", detail=str(wrong)[:200]
-            ) from None
-        readable.check(pl.Series(arrays[column.name]), column, TIME_LIMITS[table.precision])
-        if column.type.sized:
-            _check_length(
-                pl.Series(arrays[column.name]), column.name, column.type.kind, column.type.length
-            )
-    time = arrays.get(table.time_column)
-    if time is None or time.null_count:
-        raise SchemaError(f'a row has no time in "{table.time_column}"', code="E_ROW")
-    if table.kind == "stable":
-        if "tbname" not in given or rows.column(given["tbname"]).null_count:
-            raise SchemaError(
-                f"rows of supertable {table.name} name their child table in tbname", code="E_ROW"
-            )
-        tbname = pl.Series(rows.column(given["tbname"]).cast(pa.string()))
-    else:
-        tbname = pl.repeat(table.name, rows.num_rows, dtype=pl.String, eager=True)
-    frame = pl.DataFrame(
-        {"tbname": tbname, **{name: pl.Series(array) for name, array in arrays.items()}}
-    )
-    op = (
-        pl.Series(rows.column("_op").cast(pa.int8()))
-        if "_op" in given
-        else pl.repeat(0, rows.num_rows, dtype=pl.Int8, eager=True)
-    )
-    frame = frame.with_columns(op.alias("_op"))
-    for name in ("_offset", "_row"):
-        if name in given:
-            frame = frame.with_columns(pl.Series(rows.column(name).cast(pa.int64())).alias(name))
-    return frame
-
-
-def _check_length(values: pl.Series, name: str, kind: str, length: int) -> None:
-    sizes = (
-        values.bin.size()
-        if kind == "VARBINARY"
-        else values.str.len_chars()
-        if kind == "NCHAR"
-        else values.str.len_bytes()
-    )
-    longest = sizes.max()
-    if longest is not None and int(longest) > length:  # type: ignore[arg-type]
-        raise SchemaError(
-            f'a value of column "{name}" is longer than {kind}({length})',
-            code="E_ROW",
-            detail=str(longest),
-        )

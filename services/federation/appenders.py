@@ -11,10 +11,11 @@ from typing import TypeAlias
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.gate import Gate
-from services.federation.appender import Appender, Place, held
+from services.federation.appender import LogAppender
 from services.federation.leaders import LeaderAppender, Leaders
+from services.federation.places import LogPlace, read_places
 
-AnyAppender: TypeAlias = Appender | LeaderAppender
+AnyAppender: TypeAlias = LogAppender | LeaderAppender
 
 
 class Appenders:
@@ -40,38 +41,40 @@ class Appenders:
 
     def open(
         self, table: Table, producer: str | None, owner: int, present: Callable[[], Table | None]
-    ) -> tuple[AnyAppender, dict[int, Place]]:
+    ) -> tuple[AnyAppender, dict[int, LogPlace]]:
         """An appender that knows what is there; fences the producer's earlier one. Raises BusError,
         StateError.
         """
         if producer is None:
-            return self._made(table, None, {}, table.partitions, present), {}
+            return self._make(table, None, {}, table.partitions, present), {}
         key = (table.id, producer)
         with self._lock:
             before = self._known.pop(key, None)
         places = before.close(30.0) if before is not None else None
         partitions = table.partitions
-        if places is not None and isinstance(before, Appender):
+        if places is not None and isinstance(before, LogAppender):
             partitions = before.partitions
         if places is None:
             places = (
                 {}
                 if table.replicated is not None
-                else held(self._bootstrap, self._admin, self._segments, owner, table, producer)
+                else read_places(
+                    self._bootstrap, self._admin, self._segments, owner, table, producer
+                )
             )
-        made = self._made(table, producer, places, partitions, present)
+        made = self._make(table, producer, places, partitions, present)
         with self._lock:
             self._known[key] = made
         return made, places
 
-    def _made(
+    def _make(
         self,
         table: Table,
         producer: str | None,
-        places: dict[int, Place],
+        places: dict[int, LogPlace],
         partitions: int,
         present: Callable[[], Table | None],
     ) -> AnyAppender:
         if table.replicated is not None:
             return LeaderAppender(present, producer, self._leaders)
-        return Appender(present, producer, self._bus, dict(places), partitions, self._gate)
+        return LogAppender(present, producer, self._bus, dict(places), partitions, self._gate)

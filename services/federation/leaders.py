@@ -37,7 +37,9 @@ from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.presence import Registry
 from penstock.raft import Groups
 from penstock.versions import DELETE, without_clears
-from services.federation.appender import Place, conform, writable
+from services.federation.appender import writable
+from services.federation.conform import conform
+from services.federation.places import LogPlace
 
 #: rows and bytes of one write
 _ROWS = 5_000
@@ -60,6 +62,8 @@ _AGAIN = frozenset(
 )
 _ROW_BITS = 20
 _ARROW = pl.CompatLevel.oldest()
+#: rows, and the future of their number
+_Waiting = tuple[pl.DataFrame, Future[int]]
 
 
 class Leaders:
@@ -105,7 +109,7 @@ class Leaders:
             )
         return found.url
 
-    def reached(self, url: str, table: Table, producer: str) -> int:
+    def last_sequence(self, url: str, table: Table, producer: str) -> int:
         """The number of a producer's last write, as the leader at *url* knows it; 0: none. Raises
         PenstockError.
         """
@@ -132,7 +136,7 @@ class LeaderAppender:
         self._producer = producer or f"l-{secrets.token_hex(8)}"
         self._counted = itertools.count(1)
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[pl.DataFrame, Future[int]]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._sending = False
         self._halt = threading.Event()
         self.broken: PenstockError | None = None
@@ -179,7 +183,7 @@ class LeaderAppender:
         done.set_result(0)
         return done
 
-    def close(self, patience: float) -> dict[int, Place] | None:
+    def close(self, patience: float) -> dict[int, LogPlace] | None:
         """Take nothing more. What is under way may come about; whoever goes on asks the leader."""
         self.broken = self.broken or BusError(
             "another connection writes for this producer now", code="E_FENCED"
@@ -191,36 +195,40 @@ class LeaderAppender:
 
     def _send(self) -> None:
         """Send what waits, several frames in one write where they are small."""
-        while True:
-            with self._lock:
-                taken: list[tuple[pl.DataFrame, Future[int]]] = []
-                while self._waiting and (
-                    not taken
-                    or sum(f.height for f, _ in taken) + self._waiting[0][0].height <= _ROWS
-                ):
-                    taken.append(self._waiting.popleft())
-                if not taken:
-                    self._sending = False
-                    return
+        while taken := self._take():
             try:
                 frames = [f for f, _ in taken if f.height]
                 begun = self._deliver(pl.concat(frames, how="diagonal")) if frames else 0
             except Exception as error:
-                failed = (
-                    error
-                    if isinstance(error, PenstockError)
-                    else BusError(f"this is a bug: {error!r}", code="E_INTERNAL")
-                )
-                with self._lock:
-                    self.broken = self.broken or failed
-                    self._sending = False
-                    taken += self._waiting
-                    self._waiting.clear()
-                for _, done in taken:
-                    done.set_exception(failed)
+                self._give_up(taken, error)
                 return
             for frame, done in taken:
                 done.set_result(_behind(frame, begun).height)
+
+    def _take(self) -> list[_Waiting]:
+        """Take frames for one write; when there are none, note that nobody sends."""
+        with self._lock:
+            taken: list[_Waiting] = []
+            rows = 0
+            while self._waiting and (not taken or rows + self._waiting[0][0].height <= _ROWS):
+                taken.append(self._waiting.popleft())
+                rows += taken[-1][0].height
+            if not taken:
+                self._sending = False
+            return taken
+
+    def _give_up(self, taken: list[_Waiting], error: Exception) -> None:
+        """Fail what was taken and all that waits behind it."""
+        failed = error
+        if not isinstance(failed, PenstockError):
+            failed = BusError(f"this is a bug: {error!r}", code="E_INTERNAL")
+        with self._lock:
+            self.broken = self.broken or failed
+            self._sending = False
+            taken += self._waiting
+            self._waiting.clear()
+        for _, done in taken:
+            done.set_exception(failed)
 
     def _deliver(self, frame: pl.DataFrame) -> int:
         """Have the leader write the rows that it has not; the number that the producer was at
@@ -237,7 +245,7 @@ class LeaderAppender:
                 table = writable(self._table, self.broken)
                 url = self._leaders.leader(table, avoid)
                 if self._reached is None:
-                    self._reached = self._leaders.reached(url, table, self._producer)
+                    self._reached = self._leaders.last_sequence(url, table, self._producer)
                 begun = self._reached if begun is None else begun
                 for piece in _pieces(_behind(frame, self._reached)):
                     number = _number(piece)

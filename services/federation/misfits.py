@@ -95,7 +95,7 @@ class Misfits:
             int(piece.rows.column("_row")[0].as_py()),
         )
         reason = refused.message + (f": {refused.detail}" if refused.detail else "")
-        shown = shown_row(piece.rows)
+        shown = describe_row(piece.rows)
         if self._stop:
             where = (
                 f"partition {piece.partition}, offset {place[0]}, row {place[1]} of {self._origin}"
@@ -144,7 +144,7 @@ class Misfits:
             ) from None
 
 
-def shown_row(rows: pa.Table) -> str:
+def describe_row(rows: pa.Table) -> str:
     """The first of *rows* as JSON: its child table, its time and the columns that were selected;
     times as ticks, bytes as hex.
     """

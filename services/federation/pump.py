@@ -31,7 +31,7 @@ from penstock.log import get
 from services.federation.misfits import CODES, Misfits, Unfit, deliver
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
-from services.federation.targets import Piece, Place, Targets
+from services.federation.targets import Piece, TablePlace, Targets
 
 log = get(__name__)
 
@@ -48,7 +48,7 @@ class Job:
     sql: str
     database: str
     timezone: str
-    target: Place
+    target: TablePlace
     begin: str
     #: id of this deployment
     deployment: str
@@ -140,12 +140,7 @@ class Pump(Persistent):
         self.report.error = ""
         while not self._halt.is_set():
             message = channel.get(0.0 if self._under_way else 0.2)
-            if message is None and self._under_way:
-                self._acked(targets, 0.05)
-            while self._under_way and (
-                len(self._under_way) >= self._settings.window or self._under_way[0].channel.waiting
-            ):
-                self._acked(targets, self._settings.ack_seconds)
+            self._take_acks(targets, idle=message is None)
             if message is not None:
                 if message.kind == "schema":
                     description = Description.from_json(message.header["table"])
@@ -159,8 +154,20 @@ class Pump(Persistent):
                 self.report.level_at = time.time()
             self._keep()
         while self._under_way:
-            self._acked(targets, self._settings.ack_seconds)
+            self._take_ack(targets, self._settings.ack_seconds)
         self._keep(now=True)
+
+    def _take_acks(self, targets: Targets, *, idle: bool) -> None:
+        """Take the acks that are there, and wait for some when too many pieces are under way.
+
+        *idle*: look a moment for one in any case.
+        """
+        if idle and self._under_way:
+            self._take_ack(targets, 0.05)
+        while self._under_way and (
+            len(self._under_way) >= self._settings.window or self._under_way[0].channel.waiting
+        ):
+            self._take_ack(targets, self._settings.ack_seconds)
 
     def _pieces(self, targets: Targets, description: Description, message: Message) -> list[Piece]:
         """What of a message goes where."""
@@ -183,18 +190,18 @@ class Pump(Persistent):
                 self._deliver(targets, piece)
             self._token = token or self._token
             return
-        for i, piece in enumerate(pieces, 1):
+        for piece in pieces:
             kept = None if self.job.on_error == "retry" else piece
-            self._under_way.append(
-                _Sent(targets.send(piece), kept, token if i == len(pieces) else None)
-            )
+            self._under_way.append(_Sent(targets.send(piece), kept, None))
+        if pieces:
+            self._under_way[-1].token = token
         if not pieces and not self._under_way:
             self._token = token or self._token
 
     def _subscribe(self, source: Link) -> tuple[Channel, dict[str, object]]:
         """From where the note says; a source that was made anew is read from its beginning."""
         job = self.job
-        start = self._noted() or job.begin
+        start = self._read_note() or job.begin
         for start_at in (start, "earliest"):
             channel = source.subscribe(
                 job.sql, job.database, start=start_at, positions=True, timezone=job.timezone
@@ -209,7 +216,7 @@ class Pump(Persistent):
                 )
         raise AssertionError("unreachable")
 
-    def _acked(self, targets: Targets, timeout: float) -> None:
+    def _take_ack(self, targets: Targets, timeout: float) -> None:
         """Take the ack of the oldest piece, if it comes in time; with ON_ERROR see to those that do
         not fit.
         """
@@ -282,16 +289,16 @@ class Pump(Persistent):
 
     # ---------------------------------------------------------------- how far it has come
 
-    def _noted(self) -> str | None:
+    def _read_note(self) -> str | None:
         try:
-            held = json.loads(self._note.read_text(encoding="utf-8"))
-            self.report.rows = max(self.report.rows, int(held["rows"]))
-            self._misfits.count = max(self._misfits.count, int(held.get("dropped", 0)))
+            noted = json.loads(self._note.read_text(encoding="utf-8"))
+            self.report.rows = max(self.report.rows, int(noted["rows"]))
+            self._misfits.count = max(self._misfits.count, int(noted.get("dropped", 0)))
             self._misfits.known = {
-                k: (int(o), int(r)) for k, (o, r) in held.get("misfits", {}).items()
+                k: (int(o), int(r)) for k, (o, r) in noted.get("misfits", {}).items()
             } | self._misfits.known
             self.report.dropped = self._misfits.count
-            return str(held["token"])
+            return str(noted["token"])
         except (FileNotFoundError, ValueError, KeyError):
             return None
 

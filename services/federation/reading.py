@@ -65,41 +65,49 @@ class StoreReader:
         }
         try:
             reader = self._client.do_get(flight.Ticket(json.dumps(ticket).encode()), self._options)
-            held: list[pa.RecordBatch] = []
+            gathered: list[pa.RecordBatch] = []
             count = 0
             given = False
             while True:
                 try:
-                    held.append(reader.read_chunk().data)
+                    gathered.append(reader.read_chunk().data)
                 except StopIteration:
                     break
-                count += held[-1].num_rows
+                count += gathered[-1].num_rows
                 if count >= rows:
-                    yield pa.Table.from_batches(held, reader.schema)
-                    held = []
+                    yield pa.Table.from_batches(gathered, reader.schema)
+                    gathered = []
                     count = 0
                     given = True
-            if held or not given:
-                yield pa.Table.from_batches(held, reader.schema)
+            if gathered or not given:
+                yield pa.Table.from_batches(gathered, reader.schema)
         except pa.ArrowException as error:
             raise _error(error) from None
 
     def _ends(self, sql: str, database: str) -> Mapping[str, int]:
         """The last record of every partition that the query reads."""
-        catalog = self._catalog.catalog
         topics: dict[str, int] = {}
         for statement in parse(sql):
-            if not isinstance(statement, Query):
-                continue
-            for node in statement.query.find_all(exp.Table):
-                home = node.db or database
-                table = catalog.table(home, node.name) if home else None
-                if table is not None:
-                    topics[table.topic] = table.partitions
-                elif home and (found := catalog.database(home)) is not None:
-                    topics |= {t.topic: t.partitions for t in catalog.tables(found.name)}
+            if isinstance(statement, Query):
+                for node in statement.query.find_all(exp.Table):
+                    topics |= self._topics_of(node.db or database, node.name)
         ends = self._admin.end_offsets((t, p) for t, n in topics.items() for p in range(n))
         return {f"{t}:{p}": offset - 1 for (t, p), offset in ends.items() if offset > 0}
+
+    def _topics_of(self, database: str, name: str) -> dict[str, int]:
+        """Return the topics in which rows of a table may be, with their numbers of partitions: all
+        of its database, where it is a child table or a view.
+        """
+        catalog = self._catalog.catalog
+        if not database:
+            return {}
+        table = catalog.table(database, name)
+        if table is not None:
+            return {table.topic: table.partitions}
+        home = catalog.database(database)
+        if home is None:
+            return {}
+        return {t.topic: t.partitions for t in catalog.tables(home.name)}
 
     def close(self) -> None:
         self._client.close()

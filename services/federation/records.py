@@ -31,8 +31,8 @@ class Found:
     controls: list[tuple[int, ControlRecord]]
 
 
-def found_in(piece: Slice, table: Table) -> Found:
-    """What a slice holds of *table*; decoded once for all who listen."""
+def records_of(piece: Slice, table: Table) -> Found:
+    """Return what a slice holds of *table*; decoded once for all who listen."""
     return piece.shared(("link", table.id, table.schema_ids), lambda: _decode(piece, table))
 
 
@@ -62,14 +62,7 @@ def _decode(piece: Slice, table: Table) -> Found:
                 pl.Series("_appended", piece.batch.timestamps[at]),
             )
         )
-    controls = []
-    for i in np.flatnonzero(ids == names.CONTROL_SCHEMA_ID).tolist():
-        try:
-            control = decode(ControlRecord, values[i])
-        except SchemaError:
-            continue
-        if control.table == table.id and control.kind in ("delete", "tag"):
-            controls.append((i, control))
+    controls = _controls(piece, table)
     if not frames:
         return Found(pl.DataFrame(), [], controls)
     rows = (
@@ -81,3 +74,16 @@ def _decode(piece: Slice, table: Table) -> Found:
         _time=pl.col(table.time_column), _part=pl.lit(piece.partition, pl.Int32)
     )
     return Found(rows, sorted(stamps), controls)
+
+
+def _controls(piece: Slice, table: Table) -> list[tuple[int, ControlRecord]]:
+    """Decode the deletes and tag changes of *table*."""
+    controls = []
+    for i in np.flatnonzero(piece.ids == names.CONTROL_SCHEMA_ID).tolist():
+        try:
+            control = decode(ControlRecord, piece.batch.values[i])
+        except SchemaError:
+            continue
+        if control.table == table.id and control.kind in ("delete", "tag"):
+            controls.append((i, control))
+    return controls

@@ -20,14 +20,14 @@ Find = Callable[[str, str], tuple[Table, str | None]]
 
 
 @dataclass(frozen=True)
-class Scope:
+class QueryScope:
     """A query by name or by serial."""
 
     name: str | None
     serial: int | None
 
     @classmethod
-    def of(cls, request: dict[str, Any]) -> Scope | None:
+    def of(cls, request: dict[str, Any]) -> QueryScope | None:
         """The query that a request names, if it does."""
         name = request.get("query")
         serial = request.get("serial")
@@ -54,12 +54,7 @@ class Scope:
             *(v for v in catalog.views() if not v.mirror),
             *catalog.databases(),
         ]
-        found = [
-            q
-            for q in every
-            if name
-            in (q.name.lower(), "" if isinstance(q, Database) else f"{q.database}.{q.name}".lower())
-        ]
+        found = [query for query in every if name in _names_of(query)]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -110,3 +105,10 @@ class Scope:
             code="E_NO_TABLE",
             hint=f"there is {here}",
         )
+
+
+def _names_of(query: Query) -> tuple[str, ...]:
+    """Return the names by which a query is found, in lower case."""
+    if isinstance(query, Database):
+        return (query.name.lower(), "")
+    return (query.name.lower(), f"{query.database}.{query.name}".lower())

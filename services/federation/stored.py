@@ -1,7 +1,7 @@
 """Rows that are in segments and no longer in the log, in the order of the log: what a reader from
 the very beginning gets first.
 
-Blocks on files. Refused: judging which version of a row counts; all of them come, as the log had
+Blocks on files. Does not judge which version of a row counts: all of them come, as the log had
 them.
 """
 
@@ -28,9 +28,6 @@ def read(
     """Rows of records from *start* on that were in segments at *where*, file by file; times are
     ticks. Rows that a DELETE took are left out.
     """
-    times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-    deletes = [d for d in where.deletes if d.table_id == table.id]
-    wanted = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     at = start
     while (segment := _next(segments_dir, table, partition, where, at)) is not None:
         try:
@@ -42,23 +39,41 @@ def read(
             "_offset", "_row"
         )
         at = segment.last + 1
-        rows = rows.with_columns(
-            pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64)
-            for t in times
-            if t in rows.columns
-        )
-        for delete in deletes:
-            hit = (pl.col("_offset") < delete.offset) & pl.col(table.time_column).is_between(
-                delete.low, delete.high
-            )
-            if delete.tables is not None:
-                hit &= pl.col("tbname").is_in(list(delete.tables))
-            rows = rows.filter(~hit)
-        rows = rows.with_columns(
-            pl.lit(None, kind).alias(n) for n, kind in wanted.items() if n not in rows.columns
-        )
+        rows = _complete(table, _without_deleted(table, where, _in_ticks(table, rows)))
         if rows.height:
             yield rows.with_columns(_time=pl.col(table.time_column))
+
+
+def _in_ticks(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* with their times as ticks."""
+    times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
+    return rows.with_columns(
+        pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64)
+        for t in times
+        if t in rows.columns
+    )
+
+
+def _without_deleted(table: Table, where: Position, rows: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the rows that a DELETE took."""
+    for delete in where.deletes:
+        if delete.table_id != table.id:
+            continue
+        hit = (pl.col("_offset") < delete.offset) & pl.col(table.time_column).is_between(
+            delete.low, delete.high
+        )
+        if delete.tables is not None:
+            hit &= pl.col("tbname").is_in(list(delete.tables))
+        rows = rows.filter(~hit)
+    return rows
+
+
+def _complete(table: Table, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns that the table got after *rows* were written."""
+    wanted = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
+    return rows.with_columns(
+        pl.lit(None, kind).alias(n) for n, kind in wanted.items() if n not in rows.columns
+    )
 
 
 def _next(

@@ -24,9 +24,10 @@ from penstock.errors import CatalogError
 from penstock.feed import Slice
 from penstock.link.description import Description
 from penstock.link.selection import Selection, compile_selection
+from penstock.records import ControlRecord
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.records import found_in
+from services.federation.records import Found, records_of
 
 #: rows of one message
 FRAME_ROWS = 50_000
@@ -54,7 +55,7 @@ def to_wire(frame: pl.DataFrame, columns: tuple[Column, ...], precision: str) ->
     )
 
 
-class Subscription:
+class LinkSubscription:
     """Rows of one table that pass a SELECT. `cursor` is where it stands."""
 
     def __init__(
@@ -135,47 +136,41 @@ class Subscription:
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         table = self._table()
         assert table is not None
-        found = found_in(piece, table)
+        found = records_of(piece, table)
         offsets = piece.batch.offsets
         first = int(np.searchsorted(offsets, start))
+        rows = self._fresh_rows(piece, found, first)
+        low = 0
+        for at, control in found.controls:
+            if at < first:
+                continue
+            out += self._messages(_between(rows, low, at))
+            low = at
+            if control.producer is None or not self.cursor.seen(
+                piece.partition, control.producer, control.offset, control.ordinal
+            ):
+                out.append(_control_message(control, int(offsets[at]), table))
+        out += self._messages(_between(rows, low, None))
+        return self._stamp(piece.partition, out)
+
+    def _fresh_rows(self, piece: Slice, found: Found, first: int) -> pl.DataFrame:
+        """Return the rows from record *first* on that the subscriber has not had."""
         had = [
             record
             for record, producer, offset, ordinal in found.stamps
             if record >= first and self.cursor.seen(piece.partition, producer, offset, ordinal)
         ]
-        rows = found.rows
-        if rows.height and (had or first):
-            rows = rows.filter((pl.col("_at") >= first) & ~pl.col("_at").is_in(had))
-        low = 0
-        for at, control in (c for c in found.controls if c[0] >= first):
-            out += self._messages(
-                rows.filter(pl.col("_at").is_between(low, at, closed="left"))
-                if rows.height
-                else rows
-            )
-            low = at
-            if control.producer is not None and self.cursor.seen(
-                piece.partition, control.producer, control.offset, control.ordinal
-            ):
-                continue
-            tables = list(control.tables) if control.tables is not None else None
-            if control.kind == "delete":
-                what = {
-                    "tables": tables,
-                    "low": control.low,
-                    "high": control.high,
-                    "offset": int(offsets[at]),
-                }
-                out.append(Out({"type": "delete", **what}))
-            else:
-                tags = json.dumps(present(table.stored_names, json.loads(control.body)))
-                out.append(Out({"type": "tags", "tables": tables, "tags": tags}))
-        out += self._messages(rows.filter(pl.col("_at") >= low) if low and rows.height else rows)
-        for one in out:
-            one.header["partition"] = piece.partition
-        if out:
-            out[-1].header["token"] = self.token()
-        return out
+        if found.rows.height and (had or first):
+            return found.rows.filter((pl.col("_at") >= first) & ~pl.col("_at").is_in(had))
+        return found.rows
+
+    def _stamp(self, partition: int, messages: list[Out]) -> list[Out]:
+        """Say of messages where they are from; the last one has the token behind all of them."""
+        for one in messages:
+            one.header["partition"] = partition
+        if messages:
+            messages[-1].header["token"] = self.token()
+        return messages
 
     def take_stored(self, partition: int, rows: pl.DataFrame, following: int) -> list[Out]:
         """Messages for rows that come from segments instead of the log; the next record is at
@@ -189,12 +184,7 @@ class Subscription:
             _part=pl.lit(partition, pl.Int32),
             _appended=pl.col("_time"),
         )
-        out = list(self._messages(rows))
-        for one in out:
-            one.header["partition"] = partition
-        if out:
-            out[-1].header["token"] = self.token()
-        return out
+        return self._stamp(partition, list(self._messages(rows)))
 
     def _messages(self, rows: pl.DataFrame) -> Iterator[Out]:
         if self._child is not None and rows.height:
@@ -215,6 +205,32 @@ class Subscription:
             return
         for piece in pieces(passed):
             yield Out({"type": "rows"}, to_wire(piece, self._columns, self.source.precision))
+
+
+def _between(rows: pl.DataFrame, low: int, high: int | None) -> pl.DataFrame:
+    """Return the rows of records low..high, *high* excluded."""
+    if not rows.height:
+        return rows
+    if high is not None:
+        return rows.filter(pl.col("_at").is_between(low, high, closed="left"))
+    return rows.filter(pl.col("_at") >= low) if low else rows
+
+
+def _control_message(control: ControlRecord, offset: int, table: Table) -> Out:
+    """Return the message of a DELETE of a range, or of new tags."""
+    tables = list(control.tables) if control.tables is not None else None
+    if control.kind == "delete":
+        return Out(
+            {
+                "type": "delete",
+                "tables": tables,
+                "low": control.low,
+                "high": control.high,
+                "offset": offset,
+            }
+        )
+    tags = json.dumps(present(table.stored_names, json.loads(control.body)))
+    return Out({"type": "tags", "tables": tables, "tags": tags})
 
 
 def pieces(rows: pl.DataFrame, most: int = FRAME_ROWS) -> Iterator[pl.DataFrame]:

@@ -18,7 +18,7 @@ from penstock.partition import partition_of
 
 
 @dataclass(frozen=True)
-class Place:
+class TablePlace:
     """A table of some deployment: replicas of each shard, and its name there."""
 
     shards: tuple[tuple[Address, ...], ...]
@@ -48,7 +48,9 @@ class Piece:
 class Targets:
     """Of one pump and one connection."""
 
-    def __init__(self, target: Place, alone: bool, timeout: float, ping_seconds: float) -> None:
+    def __init__(
+        self, target: TablePlace, alone: bool, timeout: float, ping_seconds: float
+    ) -> None:
         """*alone*: the source has one shard only."""
         self._target = target
         self._alone = alone
@@ -97,18 +99,18 @@ class Targets:
             self._described = self._link(0).describe(self._target.name, self._target.database)
         there = self._described
         partition = int(header["partition"])
-        tables = header.get("tables")
-        if (there.time_column.lower(), there.precision) != (
+        same_time = (there.time_column.lower(), there.precision) == (
             source.time_column.lower(),
             source.precision,
-        ) or not self._alone:
+        )
+        if not same_time or not self._alone:
             return []
+        tables = header.get("tables")
         if tables is not None:
             tables = [t for t in tables if partition_number(t, source.partitions) == partition]
-        if tables == [] or (
-            tables is None
-            and (there.partitions != source.partitions or len(self._target.shards) > 1)
-        ):
+            if not tables:
+                return []
+        elif there.partitions != source.partitions or len(self._target.shards) > 1:
             return []
         only = partition if tables is None else None
         what = {

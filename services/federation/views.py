@@ -34,10 +34,12 @@ from services.federation.inflow import Inflow
 from services.federation.persistent import Persistent, Report
 from services.federation.pump import Job, Pump
 from services.federation.settings import FederationSettings
-from services.federation.targets import Place
+from services.federation.targets import TablePlace
 
 log = get(__name__)
 _EVERY = 0.25
+#: of a pump, the worst first
+_STATES = ("stopped", "error", "retrying", "starting")
 
 
 class Views(threading.Thread):
@@ -116,26 +118,39 @@ class Views(threading.Thread):
             for shard in range(len(v.begin))
         }
         for key in self._pumps.keys() - wanted:
-            self._ending[key] = self._pumps.pop(key)
+            self._end(key)
             self._ending[key].stop()
+        self._forget_ended(views)
+        for key, pump in list(self._pumps.items()):
+            if pump.report.state == "stopped" and pump.job.resumed != views[key[0]].resumed:
+                self._end(key)
+        self._say_paused(views)
+        for key in wanted - self._pumps.keys() - self._ending.keys():
+            self._begin(key, views[key[0]])
+
+    def _begin(self, key: tuple[int, int], view: View) -> None:
+        job = self._job(view, key[1])
+        if job is not None:
+            self._pumps[key] = Pump(job, self._settings, self._directory, self._bus)
+            self._pumps[key].start()
+
+    def _end(self, key: tuple[int, int]) -> None:
+        self._ending[key] = self._pumps.pop(key)
+
+    def _forget_ended(self, views: dict[int, View]) -> None:
+        """Let go pumps that have ended, and what is noted of views that are gone."""
         for key in [k for k, pump in self._ending.items() if not pump.is_alive()]:
             pump = self._ending.pop(key)
             if key[0] not in views:
                 pump.forget()
                 self._said.pop(key[0], None)
                 self._redis.delete(names.view_status(key[0]))
-        for key, pump in list(self._pumps.items()):
-            if pump.report.state == "stopped" and pump.job.resumed != views[key[0]].resumed:
-                self._ending[key] = self._pumps.pop(key)
+
+    def _say_paused(self, views: dict[int, View]) -> None:
         busy = {view_id for view_id, _ in (*self._pumps, *self._ending)}
         for view in views.values():
             if view.status == "paused" and view.id not in busy:
                 self._say(view.id, {"state": "paused"})
-        for key in wanted - self._pumps.keys() - self._ending.keys():
-            job = self._job(views[key[0]], key[1])
-            if job is not None:
-                self._pumps[key] = Pump(job, self._settings, self._directory, self._bus)
-                self._pumps[key].start()
 
     def _follow_topics(self) -> None:
         catalog = self._catalog.catalog
@@ -187,50 +202,33 @@ class Views(threading.Thread):
             view.resumed,
         )
 
-    def _place(self, entry: Table | External) -> Place:
+    def _place(self, entry: Table | External) -> TablePlace:
         if isinstance(entry, Table):
             host = "127.0.0.1" if self._settings.host in ("0.0.0.0", "::") else self._settings.host
             here = Address(
                 host, self._settings.port, self._settings.user, self._settings.root_password
             )
-            return Place(((here,),), entry.database, entry.name)
+            return TablePlace(((here,),), entry.database, entry.name)
         places = external.addresses(
             entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
         )
-        return Place(tuple(places), entry.remote_database, entry.remote_name)
+        return TablePlace(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
-        """Redis has what SHOW VIEWS shows, and the metrics how far each is behind."""
+        """Tell Redis what SHOW VIEWS shows, and the metrics how far each is behind."""
         now = time.time()
+        reports: dict[int, list[Report]] = {}
+        for (view_id, _), pump in self._pumps.items():
+            reports.setdefault(view_id, []).append(pump.report)
+        reports |= {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}
         shown: set[str] = set()
-        found: dict[int, list[Report]] = {}
-        for key, pump in self._pumps.items():
-            found.setdefault(key[0], []).append(pump.report)
-        for view_id, reports in (
-            found | {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}
-        ).items():
-            worst = next(
-                (
-                    s
-                    for s in ("stopped", "error", "retrying", "starting")
-                    if any(r.state == s for r in reports)
-                ),
-                "running",
-            )
-            said = {
-                "state": worst,
-                "rows": str(sum(r.rows for r in reports)),
-                "error": _worst(reports),
-            }
-            said["dropped"] = str(sum(r.dropped for r in reports))
-            lags = [r.lag for r in reports if r.lag is not None]
-            if lags:
-                said["lag"] = str(sum(lags))
-            behind = max((now - r.level_at for r in reports), default=0.0)
-            said["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
+        for view_id, mine in reports.items():
+            said = _status(mine, now)
             self._say(view_id, said)
-            if isinstance(entry := self._catalog.catalog.by_id(view_id), View | Table):
-                shown.add(name := f"{entry.database}.{entry.name}")
+            entry = self._catalog.catalog.by_id(view_id)
+            if isinstance(entry, View | Table):
+                name = f"{entry.database}.{entry.name}"
+                shown.add(name)
                 self._behind.labels(name).set(float(said["behind"]))
         for gone in self._shown - shown:
             self._behind.remove(gone)
@@ -243,14 +241,32 @@ class Views(threading.Thread):
             self._said[view_id] = said
 
 
+def _status(reports: list[Report], now: float) -> dict[str, str]:
+    """Return what SHOW VIEWS shows of a view whose shards report this."""
+    states = {r.state for r in reports}
+    worst = next((s for s in _STATES if s in states), "running")
+    status = {
+        "state": worst,
+        "rows": str(sum(r.rows for r in reports)),
+        "error": _worst(reports),
+        "dropped": str(sum(r.dropped for r in reports)),
+    }
+    lags = [r.lag for r in reports if r.lag is not None]
+    if lags:
+        status["lag"] = str(sum(lags))
+    behind = max((now - r.level_at for r in reports), default=0.0)
+    status["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
+    return status
+
+
 def _worst(reports: list[Report]) -> str:
-    """What somebody has to see to, before what is tried again."""
+    """Return the error that somebody has to see to, before one after which it is tried again."""
     said = [r for r in reports if r.error]
     return next((r.error for r in said if r.state == "stopped"), said[0].error if said else "")
 
 
 def _origin(source: Table | External, shard: int) -> str:
-    """What the places of a source's rows are of, for people."""
+    """Return what the places of a source's rows are of, for people."""
     if isinstance(source, Table):
         return source.topic
     return f"{source.database}.{source.name}" + (
@@ -259,7 +275,7 @@ def _origin(source: Table | External, shard: int) -> str:
 
 
 def deployment_id(directory: Path) -> str:
-    """What tells this deployment from others, for ever; made at the first start."""
+    """Return the id that tells this deployment from others, for ever; made at the first start."""
     path = directory / "deployment"
     if not path.exists():
         directory.mkdir(parents=True, exist_ok=True)

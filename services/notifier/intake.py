@@ -33,7 +33,7 @@ class _Place:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Intake:
+class EventIntake:
     """Event loop only."""
 
     def __init__(

@@ -1,11 +1,31 @@
-"""Numbers of NOTIFY delivery, per stream, for /metrics."""
+"""Numbers of clients and of NOTIFY delivery, for /metrics."""
 
 from __future__ import annotations
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import CollectorRegistry
 
-from services.notifier.parcel import Parcel
+from penstock.health import SECONDS
+from services.notifier.message import NotifyMessage
+
+
+class HubMetrics:
+    """Clients of the hub, and what they get."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.clients = Gauge("penstock_notifier_clients", "Connected clients", registry=registry)
+        self.sent = Counter(
+            "penstock_notifier_messages",
+            "Messages sent to clients",
+            ["kind"],
+            registry=registry,
+        )
+        self.delay = Histogram(
+            "penstock_notifier_delay_seconds",
+            "From the newest record of a message in the log until it is sent",
+            buckets=SECONDS,
+            registry=registry,
+        )
 
 
 class PushMetrics:
@@ -39,20 +59,24 @@ class PushMetrics:
             registry=registry,
         )
 
-    def offered(self, parcel: Parcel) -> None:
-        """A parcel is on its way to one more target."""
-        self._behind.labels(parcel.name).inc(parcel.events)
+    def count_offer(self, message: NotifyMessage) -> None:
+        """Count a message that is on its way to one more target."""
+        self._behind.labels(message.name).inc(message.events)
 
-    def settled(self, parcel: Parcel, *, delivered: bool, waited: bool) -> None:
-        """A parcel's way to one target is over; *waited*: it was counted as offered."""
-        (self._delivered if delivered else self._dropped).labels(parcel.name).inc(parcel.events)
+    def count_outcome(self, message: NotifyMessage, *, delivered: bool, waited: bool) -> None:
+        """Count a message whose way to one target is over.
+
+        Args:
+            waited: it was counted as offered.
+        """
+        (self._delivered if delivered else self._dropped).labels(message.name).inc(message.events)
         if waited:
-            self._behind.labels(parcel.name).dec(parcel.events)
+            self._behind.labels(message.name).dec(message.events)
 
     def state(self, *, down: int, held: int) -> None:
         self._down.set(down)
         self._held.set(held)
 
     def forget(self) -> None:
-        """Nothing is on its way any more: the couriers have ended."""
+        """Nothing is on its way any more: the deliveries have ended."""
         self._behind.clear()

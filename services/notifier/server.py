@@ -18,35 +18,33 @@ import json
 import weakref
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
-from prometheus_client import Counter, Gauge, Histogram
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, names, turning, vital
+from penstock import audit, turning, vital
 from penstock.access import Access
-from penstock.catalog.model import Database, StreamEntry, Table
+from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import SystemClock, milliseconds
-from penstock.cursor import Cursor, TokenError
-from penstock.errors import AuthError, CatalogError, PenstockError
-from penstock.feed import Feed, Feeds, Slice, worked
-from penstock.health import SECONDS, Health
+from penstock.errors import AuthError, PenstockError
+from penstock.feed import Feed, Feeds, Listening, Slice, worked
+from penstock.health import Health
 from penstock.limits import Open
 from penstock.log import get
 from penstock.login import Login
+from services.notifier.metrics import HubMetrics
+from services.notifier.resolver import (
+    BadHubRequest,
+    Subscription,
+    SubscriptionResolver,
+    parse_request,
+)
 from services.notifier.settings import NotifierSettings
-from services.notifier.subscription import EventSubscription, RowSubscription
 
 log = get(__name__)
-Subscription = RowSubscription | EventSubscription
-T = TypeVar("T")
-
-
-class BadRequest(PenstockError):
-    code = "E_REQUEST"
 
 
 class Hub:
@@ -67,22 +65,9 @@ class Hub:
         )
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
+        self._resolver = SubscriptionResolver(catalog, self._access, self._feeds)
         self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
-        self._clients = Gauge(
-            "penstock_notifier_clients", "Connected clients", registry=health.registry
-        )
-        self._sent = Counter(
-            "penstock_notifier_messages",
-            "Messages sent to clients",
-            ["kind"],
-            registry=health.registry,
-        )
-        self._delay = Histogram(
-            "penstock_notifier_delay_seconds",
-            "From the newest record of a message in the log until it is sent",
-            buckets=SECONDS,
-            registry=health.registry,
-        )
+        self._metrics = HubMetrics(health.registry)
 
     def hear(self, changes: list[Changed]) -> None:
         """The catalog has changed. A topic may have ended: nothing comes there that would wake who
@@ -135,7 +120,7 @@ class Hub:
         remote = _remote(connection)
         self._open.enter(remote)
         self._connected += 1
-        self._clients.set(self._connected)
+        self._metrics.clients.set(self._connected)
         try:
             async for text in connection:
                 await self._handle(connection, text, tasks)
@@ -144,7 +129,7 @@ class Hub:
         finally:
             self._open.leave(remote)
             self._connected -= 1
-            self._clients.set(self._connected)
+            self._metrics.clients.set(self._connected)
             for task in tasks.values():
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
@@ -154,7 +139,7 @@ class Hub:
     ) -> None:
         request: dict[str, Any] = {}
         try:
-            request = _request(text)
+            request = parse_request(text)
             key = str(request.get("id", ""))
             if request.get("action") == "unsubscribe":
                 task = tasks.pop(key, None)
@@ -163,30 +148,29 @@ class Hub:
                 await _send(connection, {"id": key, "type": "unsubscribed"})
                 return
             if request.get("action") != "subscribe":
-                raise BadRequest(
+                raise BadHubRequest(
                     f"no such action: {request.get('action')}", hint="subscribe or unsubscribe"
                 )
             if key in tasks and not tasks[key].done():
-                raise BadRequest(
+                raise BadHubRequest(
                     f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
                 )
             if len(tasks) >= self._settings.max_subscriptions:
-                raise BadRequest(
+                raise BadHubRequest(
                     f"more than {self._settings.max_subscriptions} subscriptions on one connection",
                     code="E_OVERLOAD",
                 )
             user = self._users[connection]
-            feed, subscription, subject = await self._prepare(request, user)
-            await _send(
-                connection, {"id": key, "type": "subscribed", "token": subscription.cursor.token()}
-            )
+            resolved = await self._resolver.resolve(request, user)
+            token = resolved.subscription.cursor.token()
+            await _send(connection, {"id": key, "type": "subscribed", "token": token})
             tasks[key] = asyncio.create_task(
                 self._pump(
                     connection,
                     key,
-                    feed,
-                    subscription,
-                    lambda: self._access.require(user, "READ", subject),
+                    resolved.feed,
+                    resolved.subscription,
+                    lambda: self._access.require(user, "READ", resolved.subject),
                 )
             )
         except PenstockError as error:
@@ -197,114 +181,6 @@ class Hub:
             )
 
     # ---------------------------------------------------------------- subscriptions
-
-    async def _prepare(
-        self, request: dict[str, Any], user: str
-    ) -> tuple[Feed, Subscription, StreamEntry | Table]:
-        """Resolve what is asked for, whether *user* may read it, and where it begins."""
-        what = request.get("what", "rows")
-        tables = request.get("tables")
-        if tables is not None and (
-            not isinstance(tables, list) or not all(isinstance(t, str) for t in tables)
-        ):
-            raise BadRequest("tables must be a list of child-table names")
-        if what == "events":
-            stream = await self._known(lambda: self._stream(str(request.get("stream", "")), user))
-            if stream.plan.notify is None:
-                raise BadRequest(
-                    f'stream "{stream.name}" makes no window events',
-                    code="E_NO_EVENTS",
-                    hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
-                )
-            feed = await self._feeds.of(names.EVENTS)
-            return (
-                feed,
-                EventSubscription(await _cursor(_start(request), feed), stream.id, tables),
-                stream,
-            )
-        if what != "rows":
-            raise BadRequest(f"what is rows or events, not {what}")
-        table = await self._known(lambda: self._table(request, user))
-        source = self._stream(str(request["stream"]), user) if "stream" in request else None
-        # READ on a stream goes with it to its own result table only
-        subject = source if source is not None and table.result_of == source.id else table
-        if tables is None and request.get("_child"):
-            tables = [request["_child"]]
-        feed, cursor = await self._place(request, table)
-        return (
-            feed,
-            RowSubscription(cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables),
-            subject,
-        )
-
-    async def _known(self, look: Callable[[], T]) -> T:
-        """What *look* finds, also when it was made or granted just now and that has not come here
-        yet. Raises what *look* does.
-        """
-        try:
-            return look()
-        except (
-            CatalogError,
-            AuthError,
-        ):  # who has no right on the database is not told that there is no such table
-            await asyncio.to_thread(self._catalog.catch_up)
-            return look()
-
-    async def _place(self, request: dict[str, Any], table: Table) -> tuple[Feed, Cursor]:
-        """The topic, of those that the table's database has had, in which a subscription begins,
-        and where. Raises TokenError.
-        """
-        catalog = self._catalog.catalog
-        start = _start(request)
-        topic = table.topic
-        if isinstance(start, Cursor):
-            topic, start = turning.resumed(catalog, topic, start)
-        elif start == "earliest":
-            topic = turning.earliest(catalog, topic)
-        feed = await self._feeds.of(topic)
-        return feed, await _cursor(start, feed)
-
-    def _stream(self, name: str, user: str) -> StreamEntry:
-        database, _, plain = name.rpartition(".")
-        entry = self._catalog.catalog.stream(database, plain)
-        if entry is not None:
-            self._access.require(user, "READ", entry)
-        else:
-            self._access.require_named(user, "READ", database, plain)
-            raise CatalogError(
-                f'there is no stream "{name}"',
-                code="E_STREAM_NOT_EXIST",
-                hint="write database.stream; SHOW STREAMS lists them",
-            )
-        return entry
-
-    def _table(self, request: dict[str, Any], user: str) -> Table:
-        """The table asked for: a stream's result, a supertable, a plain table or a child table."""
-        catalog = self._catalog.catalog
-        if "stream" in request:
-            stream = self._stream(str(request["stream"]), user)
-            target = stream.plan.target
-            table = catalog.table(target.database, target.table)
-            if table is not None and table.result_of != stream.id:
-                self._access.require(user, "READ", table)
-        else:
-            database, _, name = str(request.get("table", "")).rpartition(".")
-            table = catalog.table(database, name)
-            child = catalog.child(database, name) if table is None else None
-            if child is not None:
-                request["_child"] = child.name
-                table = catalog.table_by_id(child.stable_id)
-            if table is not None:
-                self._access.require(user, "READ", table, f"{database}.{name}")
-            else:
-                self._access.require_named(user, "READ", database, name)
-        if table is None:
-            raise CatalogError(
-                f'there is no table "{request.get("table") or request.get("stream")}"',
-                code="E_TABLE_NOT_EXIST",
-                hint="write database.table",
-            )
-        return table
 
     async def _pump(
         self,
@@ -321,21 +197,10 @@ class Hub:
         try:
             while True:
                 arrived = listening.arrival()
-                quiet = True
-                ends = self._catalog.catalog.ends(listening.feed.topic)
-                for partition, offset in list(subscription.cursor.offsets.items()):
-                    if offset > ends.get(partition, offset):
-                        continue
-                    pieces, near = await listening.since(partition, offset, ends.get(partition))
-                    quiet = quiet and near
-                    permit()  # rights may have been revoked since
-                    for piece in pieces:
-                        await self._give(connection, key, subscription, piece)
-                if (
-                    after := turning.turned(
-                        self._catalog.catalog, listening.feed.topic, subscription.cursor
-                    )
-                ) is not None:
+                quiet = await self._give_pending(connection, key, listening, subscription, permit)
+                catalog = self._catalog.catalog
+                after = turning.turned(catalog, listening.feed.topic, subscription.cursor)
+                if after is not None:
                     topic, subscription.cursor = turning.resumed(
                         self._catalog.catalog, listening.feed.topic, after
                     )
@@ -361,6 +226,30 @@ class Hub:
         finally:
             listening.close()
 
+    async def _give_pending(
+        self,
+        connection: ServerConnection,
+        key: str,
+        listening: Listening,
+        subscription: Subscription,
+        permit: Callable[[], None],
+    ) -> bool:
+        """Send what lies behind the cursor in each partition; return True if that is all there is
+        for now.
+        """
+        quiet = True
+        ends = self._catalog.catalog.ends(listening.feed.topic)
+        for partition, offset in list(subscription.cursor.offsets.items()):
+            end = ends.get(partition)
+            if end is not None and offset > end:
+                continue
+            pieces, near = await listening.since(partition, offset, end)
+            quiet = quiet and near
+            permit()  # rights may have been revoked since
+            for piece in pieces:
+                await self._give(connection, key, subscription, piece)
+        return quiet
+
     async def _give(
         self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice
     ) -> None:
@@ -370,8 +259,8 @@ class Hub:
                 {"id": key, "type": message.kind, "token": subscription.cursor.token()}
             )
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
-            self._sent.labels(message.kind).inc()
-            self._delay.observe(
+            self._metrics.sent.labels(message.kind).inc()
+            self._metrics.delay.observe(
                 max(milliseconds(self._clock) - int(piece.batch.timestamps[-1]), 0) / 1000
             )
         else:
@@ -379,44 +268,6 @@ class Hub:
 
     def close(self) -> None:
         self._feeds.stop()
-
-
-def _start(request: dict[str, Any]) -> str | Cursor:
-    """Where a subscription asks to begin: `latest`, `earliest` or a token's place. Raises
-    TokenError when it sends none of these.
-    """
-    start = str(request.get("from", "latest"))
-    return start if start in ("latest", "earliest") else Cursor.from_token(start)
-
-
-async def _cursor(start: str | Cursor, feed: Feed) -> Cursor:
-    """Where that is in a topic. Raises TokenError when it is in none like this one."""
-    if not isinstance(start, Cursor):
-        return Cursor(feed.ends() if start == "latest" else feed.beginnings())
-    if not _within(start, feed.ends()) and not _within(
-        start, await asyncio.get_running_loop().run_in_executor(None, feed.log_ends)
-    ):
-        raise TokenError(
-            "the token points past the end of the log",
-            hint="it is of another table, or the database was made anew",
-        )
-    missing = {p: o for p, o in feed.beginnings().items() if p not in start.offsets}
-    start.offsets.update(missing)
-    return start
-
-
-def _within(cursor: Cursor, ends: dict[int, int]) -> bool:
-    return all(p in ends and 0 <= offset <= ends[p] for p, offset in cursor.offsets.items())
-
-
-def _request(text: str | bytes) -> dict[str, Any]:
-    try:
-        request = json.loads(text)
-    except ValueError as error:
-        raise BadRequest("a message must be a JSON object", detail=str(error)) from None
-    if not isinstance(request, dict):
-        raise BadRequest("a message must be a JSON object")
-    return {k: v for k, v in request.items() if not k.startswith("_")}
 
 
 async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:

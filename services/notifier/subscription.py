@@ -22,11 +22,11 @@ from penstock.errors import SchemaError
 from penstock.feed import Slice
 from penstock.records import EventsRecord, decode
 from penstock.versions import without_clears
-from services.notifier.parcel import events_of
+from services.notifier.message import events_of
 
 
 @dataclass(frozen=True)
-class Message:
+class SubscriberMessage:
     """One message to the subscriber: `payload` is a JSON array of rows or events, `count` how
     many.
     """
@@ -61,7 +61,7 @@ class RowSubscription:
         self._table = table
         self._tables = [t.lower() for t in tables] if tables is not None else None
 
-    def take(self, piece: Slice) -> Message | None:
+    def take(self, piece: Slice) -> SubscriberMessage | None:
         """The message for a slice, or None when nothing in it concerns this subscription. Moves the
         cursor.
         """
@@ -90,7 +90,7 @@ class RowSubscription:
             whole = False
         if not rows.height:
             return None
-        return Message(
+        return SubscriberMessage(
             "rows",
             piece.shared(("text", *key), lambda: _text(rows)) if whole else _text(rows),
             rows.height,
@@ -135,7 +135,7 @@ class EventSubscription:
         self._stream = stream_id
         self._tables = {t.lower() for t in tables} if tables is not None else None
 
-    def take(self, piece: Slice) -> Message | None:
+    def take(self, piece: Slice) -> SubscriberMessage | None:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
@@ -151,7 +151,7 @@ class EventSubscription:
                     if self._tables is None or str(e.get("tableName")).lower() in self._tables
                 ]
         return (
-            Message("events", json.dumps(found, separators=(",", ":")), len(found))
+            SubscriberMessage("events", json.dumps(found, separators=(",", ":")), len(found))
             if found
             else None
         )

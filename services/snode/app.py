@@ -12,7 +12,7 @@ from penstock.health import Health
 from penstock.log import configure
 from penstock.nodes import Presence
 from penstock.vault import Vault
-from services.snode.keeper import Keeper
+from services.snode.keeper import BackupKeeper
 from services.snode.settings import SnodeSettings
 
 
@@ -44,7 +44,7 @@ def run(settings: SnodeSettings) -> int:
         health.ready("catalog")
         endpoint = settings.address or f"{settings.host}:{health.port}"
         vault = Vault(settings.checkpoint_backup_dir, settings.backup_signing_key)
-        keeper = Keeper(settings, catalog, client, vault, health, SystemClock(), endpoint)
+        keeper = BackupKeeper(settings, catalog, client, vault, health, SystemClock(), endpoint)
         keeper.run(stop, lambda: health.ready("epochs"))
     presence.close()
     return 0

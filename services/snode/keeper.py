@@ -34,7 +34,7 @@ _RETRY_SECONDS = 2.0
 _log = log.get(__name__)
 
 
-class Keeper:
+class BackupKeeper:
     """One per snode; `run` is its thread."""
 
     def __init__(

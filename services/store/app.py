@@ -18,14 +18,14 @@ from penstock.log import configure, get
 from penstock.login import Login
 from penstock.nodes import Presence
 from penstock.reach import Outbound
-from services.store.far import Far
+from services.store.external_rows import ExternalRows
 from services.store.flight import StoreServer
 from services.store.flight_connections import IDLE, TOO_MANY, FlightConnections
-from services.store.intake import Intake
-from services.store.query import Limits, Queries
+from services.store.intake import LogIntake
+from services.store.partitions import Partitions
+from services.store.query import Queries, QueryLimits
 from services.store.resolve import Resolver
 from services.store.settings import StoreSettings
-from services.store.shelf import Shelf
 
 log = get(__name__)
 
@@ -84,13 +84,13 @@ def run(settings: StoreSettings) -> int:
         settings.kafka_bootstrap, client_id="store-catalog", registry=health.registry
     ) as catalog:
         health.ready("catalog")
-        shelf = Shelf(settings.segments_dir, catalog.catalog.topic_owner)
-        tail.set_function(lambda: sum(t.rows for t in shelf.tails().values()))
-        intake = Intake(settings, catalog, shelf, client, on_read)
+        partitions = Partitions(settings.segments_dir, catalog.catalog.topic_owner)
+        tail.set_function(lambda: sum(t.rows for t in partitions.tails().values()))
+        intake = LogIntake(settings, catalog, partitions, client, on_read)
         intake.start()
         access = Access(lambda: catalog.catalog, settings.user)
-        far = Far(catalog, settings.data_dir, Outbound(settings, access))
-        limits = Limits(
+        external_rows = ExternalRows(catalog, settings.data_dir, Outbound(settings, access))
+        limits = QueryLimits(
             settings.query_memory,
             settings.query_threads,
             settings.max_result_rows,
@@ -98,11 +98,11 @@ def run(settings: StoreSettings) -> int:
             settings.query_spill,
             settings.max_result_bytes,
         )
-        queries = Queries(shelf, Resolver(catalog, client, far), limits)
+        queries = Queries(partitions, Resolver(catalog, client, external_rows), limits)
         server = StoreServer(
             f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}",
             queries,
-            shelf,
+            partitions,
             login=Login(
                 lambda: catalog.catalog,
                 settings.user,
@@ -134,7 +134,7 @@ def run(settings: StoreSettings) -> int:
         server.shutdown()
         connections.stop()
         intake.stop()
-        far.close()
+        external_rows.close()
     presence.close()
     health.close()
     return 0

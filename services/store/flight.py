@@ -29,8 +29,8 @@ from penstock.limits import Open
 from penstock.log import get
 from penstock.login import Login
 from services.store import flightsql
+from services.store.partitions import Partitions
 from services.store.query import Queries
-from services.store.shelf import Shelf
 
 log = get(__name__)
 #: stands for the address of who shakes hands
@@ -88,7 +88,7 @@ class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
         if info.method != flight.FlightMethod.HANDSHAKE:
             return _Caller(given, None)
-        user = _admitted(self._login, given, _HANDSHAKES)
+        user = _admit(self._login, given, _HANDSHAKES)
         # what a handshake answers is sent along with every call from then on
         return _Caller(given, self._answer(user, given))
 
@@ -111,7 +111,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         self,
         location: str,
         queries: Queries,
-        shelf: Shelf,
+        partitions: Partitions,
         *,
         login: Login,
         access: Access,
@@ -141,7 +141,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         self._open = Open(max_queries)
         self._lock = threading.Lock()
         self._queries = queries
-        self._shelf = shelf
+        self._partitions = partitions
         self._patience = own_writes_seconds
 
     def get_flight_info(
@@ -236,7 +236,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             raise OverloadError("the store is behind", detail=behind.detail, hint=hint) from None
         for place, offset in after.items():
             topic, _, partition = place.rpartition(":")
-            if not self._shelf.wait_for(topic, int(partition), int(offset), self._patience):
+            if not self._partitions.wait_for(topic, int(partition), int(offset), self._patience):
                 raise OverloadError(
                     "the store is behind",
                     detail=f"{topic}[{partition}] has not reached offset {offset}",
@@ -256,7 +256,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             self._access.require(user, "READ", None)
         except AuthError as error:
             raise _flight_error(error) from None
-        positions = {f"{t}:{p}": tail.next for (t, p), tail in self._shelf.tails().items()}
+        positions = {f"{t}:{p}": tail.next for (t, p), tail in self._partitions.tails().items()}
         return [flight.Result(json.dumps(positions).encode())]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
@@ -293,12 +293,10 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def _user(self, context: flight.ServerCallContext) -> str:
         """Return who makes a call; every call asks before anything else. Raises FlightError."""
-        return _admitted(
-            self._login, context.get_middleware("credentials").given, _address(context)
-        )
+        return _admit(self._login, context.get_middleware("credentials").given, _address(context))
 
 
-def _admitted(login: Login, given: str, where: str) -> str:
+def _admit(login: Login, given: str, where: str) -> str:
     try:
         return login.check(given, where=where)
     except AuthError as wrong:

@@ -32,7 +32,7 @@ LINGER = 600.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class SegmentLayout:
     """What flushing must know of a table. Names are those in segments."""
 
     table_id: int
@@ -62,7 +62,7 @@ class Newest:
             return cls()
         return cls(rows.group_by("tbname").agg(_max=pl.col(time_column).cast(pl.Int64).max()))
 
-    def fresh(self, rows: pl.DataFrame, layout: Layout) -> bool:
+    def fresh(self, rows: pl.DataFrame, layout: SegmentLayout) -> bool:
         """Whether no row of *rows* (times in ticks) has the key of another one or of an earlier
         one.
         """
@@ -88,7 +88,7 @@ def flush(
     partition: int,
     owner: int,
     frozen: Frozen,
-    layouts: dict[int, Layout],
+    layouts: dict[int, SegmentLayout],
     newest: dict[int, Newest],
 ) -> Position:
     """Write the frozen rows of every table as one segment each and commit. Tables unknown by now
@@ -138,7 +138,7 @@ def flush(
     return position
 
 
-def to_wire(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def to_wire(rows: pl.DataFrame, layout: SegmentLayout) -> pl.DataFrame:
     """Ticks → timestamps of the database's precision; what is no time of it is NULL."""
     limits = TIME_LIMITS[layout.precision]
     rows = rows.with_columns(
@@ -151,7 +151,7 @@ def to_wire(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
     )
 
 
-def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def to_ticks(rows: pl.DataFrame, layout: SegmentLayout) -> pl.DataFrame:
     return rows.with_columns(
         pl.col(c).cast(pl.Datetime(layout.precision)).cast(pl.Int64)  # type: ignore[arg-type]
         for c in layout.timestamps
@@ -161,7 +161,7 @@ def to_ticks(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
 
 def merge(
     root: str,
-    layout: Layout,
+    layout: SegmentLayout,
     partition: int,
     below: int,
     max_rows: int = 4_000_000,
@@ -255,7 +255,7 @@ def remove_leftovers(root: str, table_id: int, partition: int, below: int, topic
 
 __all__ = [
     "META",
-    "Layout",
+    "SegmentLayout",
     "Newest",
     "expire",
     "flush",

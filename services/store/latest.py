@@ -15,7 +15,7 @@ import redis
 
 from penstock import names, redis_link
 from penstock.catalog.model import Table
-from penstock.versions import CLEAR, DELETE
+from penstock.versions import CLEAR, DELETE, UPSERT
 
 _CHUNK = 5_000
 #: so many rows of a table are gathered, and twice as many as it has children, before each child's
@@ -58,7 +58,7 @@ class _Pending:
         )
 
 
-class Latest:
+class LatestRows:
     """Collects what changed (`note`) and writes it when asked (`write`). One thread."""
 
     def __init__(self, client: redis.Redis) -> None:
@@ -71,7 +71,7 @@ class Latest:
         are kept until the next `write`.
         """
         operations = rows.get_column("_op")
-        if operations.any():
+        if (operations != UPSERT).any():
             rows = rows.filter(~operations.is_in([DELETE, CLEAR]))
         if rows.is_empty():
             return

@@ -19,7 +19,7 @@ from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader
 from penstock.log import get
 from services.store import splitting
-from services.store.shelf import Shelf
+from services.store.partitions import Partitions
 
 log = get(__name__)
 
@@ -28,10 +28,14 @@ class Moving:
     """One per store."""
 
     def __init__(
-        self, catalog: CatalogReader, shelf: Shelf, client: redis.Redis, worker: ThreadPoolExecutor
+        self,
+        catalog: CatalogReader,
+        partitions: Partitions,
+        client: redis.Redis,
+        worker: ThreadPoolExecutor,
     ) -> None:
         self._catalog = catalog
-        self._shelf = shelf
+        self._partitions = partitions
         self._redis = client
         self._worker = worker
         self._stages: dict[tuple[int, str], Future[None]] = {}
@@ -58,7 +62,7 @@ class Moving:
             late = [
                 p
                 for p, end in enumerate(database.move.ended)
-                if self._shelf.open(database.topic, p).position.next <= end
+                if self._partitions.open(database.topic, p).position.next <= end
             ]
             if late:
                 for partition in late:
@@ -71,11 +75,13 @@ class Moving:
         begun = time.monotonic()
         tables = self._catalog.catalog.tables_of_topic(database.topic)
         positions = {
-            p: self._shelf.open(database.topic, p).position for p in range(database.partitions)
+            p: self._partitions.open(database.topic, p).position for p in range(database.partitions)
         }
-        rows = splitting.split(self._shelf.root, database, tables, positions)
+        rows = splitting.split(self._partitions.root, database, tables, positions)
         if database.move.ended:
-            splitting.commit(self._shelf.root, database, generations.begins(database), positions)
+            splitting.commit(
+                self._partitions.root, database, generations.begins(database), positions
+            )
         log.info(
             "segments were split",
             database=database.name,

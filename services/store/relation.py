@@ -23,14 +23,14 @@ from penstock.catalog.stored import present
 from penstock.segments import RangeDelete, Segment
 from penstock.types import TIME_LIMITS
 from penstock.versions import CLEAR, DELETE, MERGE
-from services.store.flush import Layout, to_ticks, to_wire
-from services.store.tail import View
+from services.store.flush import SegmentLayout, to_ticks, to_wire
+from services.store.tail import PartitionView
 
 _HIDDEN = ("_op", "_offset", "_row", "_part")
 
 
 @dataclass(frozen=True)
-class Part:
+class TablePart:
     """One source partition of a table at one moment."""
 
     partition: int
@@ -41,7 +41,9 @@ class Part:
     tags: dict[str, dict[str, Any]]
 
 
-def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> list[Part]:
+def parts(
+    root: str, table_id: int, views: dict[int, PartitionView], topic: str = ""
+) -> list[TablePart]:
     """Freeze a table's image over all its partitions."""
     made = []
     for partition, view in views.items():
@@ -50,7 +52,7 @@ def parts(root: str, table_id: int, views: dict[int, View], topic: str = "") -> 
         )
         deletes = tuple(d for d in view.deletes if d.table_id == table_id)
         made.append(
-            Part(
+            TablePart(
                 partition,
                 tuple(found),
                 view.frames.get(table_id, ()),
@@ -103,9 +105,9 @@ class Relation:
         self,
         con: duckdb.DuckDBPyConnection,
         prefix: str,
-        layout: Layout,
+        layout: SegmentLayout,
         columns: Sequence[tuple[str, str]],
-        image: Sequence[Part],
+        image: Sequence[TablePart],
         *,
         places: Collection[str] = (),
     ) -> None:
@@ -145,67 +147,15 @@ class Relation:
         self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
         shown = ", ".join(
-            (
-                f"CASE WHEN t.{quote(n + '?')} THEN CAST(t.{quote(n)} AS {types[n]}) ELSE"
-                f" r.{quote(n)} END AS {quote(n)}"
-                if n in named
-                else f"r.{quote(n)}"
-            )
-            for n, _ in self._columns
+            _tag_value(n, types[n]) if n in named else f"r.{quote(n)}" for n, _ in self._columns
         )
         shown += "".join(f", r.{name}" for name in self._places)
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
 
     def _rows(self, tables: Sequence[str] | None) -> str:
-        sources = [self._template()]
-        dirty: list[str] = []
-        for part in self._image:
-            for fresh in (True, False):
-                files = [s for s in part.found if s.fresh is fresh]
-                far = [s for s in files if _has_far_times(s.path, self._layout.precision)]
-                for segment in far:
-                    source = self._mended(segment, part.partition, len(sources))
-                    sources.append(source)
-                    if not fresh:
-                        dirty.append(source)
-                files = [s for s in files if s not in far]
-                if files:
-                    listing = ", ".join(literal(str(s.path)) for s in files)
-                    source = (
-                        f"SELECT *, {part.partition} AS _part FROM read_parquet([{listing}],"
-                        " union_by_name=true)"
-                    )
-                    sources.append(source)
-                    if not fresh:
-                        dirty.append(source)
-            if part.frames:
-                name = f"{self._prefix}_tail{part.partition}"
-                rows = pl.concat(part.frames, how="diagonal_relaxed")
-                self._con.register(name, to_wire(rows, self._layout).to_arrow())
-                sources.append(f"SELECT *, {part.partition} AS _part FROM {name}")
-                if self._may_replace(rows, part):
-                    dirty.append(f"SELECT * FROM {name}")
-        everything = " UNION ALL BY NAME ".join(sources)
-        places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
-        names = ", ".join(
-            [
-                "tbname",
-                *(f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns),
-                *places,
-            ]
-        )
-        only = (
-            f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})"
-            if tables is not None
-            else ""
-        )
-        everything = f"SELECT * FROM ({everything}){only}"
-        deletes = [(p.partition, d) for p in self._image for d in p.deletes]
-        if deletes:
-            everything = (
-                f"SELECT * FROM ({everything}) WHERE NOT"
-                f" ({' OR '.join(self._hit(p, d) for p, d in deletes)})"
-            )
+        sources, dirty = self._sources()
+        everything = self._narrow(" UNION ALL BY NAME ".join(sources), tables)
+        names = self._names()
         if not dirty:
             return f"SELECT {names} FROM ({everything})"
         key = ", ".join(quote(k) for k in self._layout.keys)
@@ -223,19 +173,70 @@ class Relation:
                 f" {same})"
             )
         if self._merges(sources):
-            versions = self._merged(versions, key)
+            versions = self._fill_merges(versions, key)
         place = f"row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC)"
         newest = f"SELECT * FROM ({versions}) QUALIFY {place} = 1"
         return f"{clean}SELECT {names} FROM ({newest}) WHERE _op <> 1"
 
+    def _sources(self) -> tuple[list[str], list[str]]:
+        """Return the SQL of everything that holds rows, and of that which may replace others."""
+        sources = [self._template()]
+        dirty: list[str] = []
+        for part in self._image:
+            for fresh in (True, False):
+                files = self._file_sources(part, fresh, len(sources))
+                sources += files
+                if not fresh:
+                    dirty += files
+            if part.frames:
+                name = f"{self._prefix}_tail{part.partition}"
+                rows = pl.concat(part.frames, how="diagonal_relaxed")
+                self._con.register(name, to_wire(rows, self._layout).to_arrow())
+                sources.append(f"SELECT *, {part.partition} AS _part FROM {name}")
+                if self._may_replace(rows, part):
+                    dirty.append(f"SELECT * FROM {name}")
+        return sources, dirty
+
+    def _file_sources(self, part: TablePart, fresh: bool, number: int) -> list[str]:
+        """Return the SQL of a part's segments that are fresh or not.
+
+        Args:
+            number: of the first source.
+        """
+        files = [s for s in part.found if s.fresh is fresh]
+        far = [s for s in files if _has_far_times(s.path, self._layout.precision)]
+        sources = [self._mend(s, part.partition, number + i) for i, s in enumerate(far)]
+        paths = [literal(str(s.path)) for s in files if s not in far]
+        if paths:
+            sources.append(
+                f"SELECT *, {part.partition} AS _part FROM read_parquet([{', '.join(paths)}],"
+                " union_by_name=true)"
+            )
+        return sources
+
+    def _narrow(self, rows: str, tables: Sequence[str] | None) -> str:
+        """Leave out rows of other child tables than *tables*, and those that a DELETE took."""
+        only = ""
+        if tables is not None:
+            only = f" WHERE tbname IN ({', '.join(literal(t) for t in tables)})"
+        rows = f"SELECT * FROM ({rows}){only}"
+        hits = [self._hit(p.partition, d) for p in self._image for d in p.deletes]
+        return f"SELECT * FROM ({rows}) WHERE NOT ({' OR '.join(hits)})" if hits else rows
+
+    def _names(self) -> str:
+        """Return the SELECT list of the table's columns and of the places asked for."""
+        columns = (f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)
+        places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
+        return ", ".join(["tbname", *columns, *places])
+
     def _value(self, column: str) -> str:
-        """SQL of a column's value in the parts."""
+        """Return the SQL of a column's value in the parts."""
         held = ", ".join(map(quote, self._stored[column]))
         return held if len(self._stored[column]) == 1 else f"coalesce({held})"
 
-    def _mended(self, segment: Segment, partition: int, number: int) -> str:
-        """A segment of an earlier version with values that are no times: DuckDB cannot read it,
-        here they are NULL.
+    def _mend(self, segment: Segment, partition: int, number: int) -> str:
+        """Register a segment of an earlier version with values that are no times, which DuckDB
+        cannot read: here they are NULL.
         """
         rows = segments.read([segment], time_column=self._layout.time_column)
         assert rows is not None
@@ -271,7 +272,7 @@ class Relation:
         fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
 
-    def _may_replace(self, rows: pl.DataFrame, part: Part) -> bool:
+    def _may_replace(self, rows: pl.DataFrame, part: TablePart) -> bool:
         """Whether the tail holds anything but new keys. Rows above every segment's time can only
         collide among themselves.
         """
@@ -295,7 +296,7 @@ class Relation:
         )
         return f"(_part = {partition} AND _offset < {delete.offset} AND {low_high}{tables})"
 
-    def _merged(self, versions: str, key: str) -> str:
+    def _fill_merges(self, versions: str, key: str) -> str:
         """Fill a merge version's NULLs from the versions since the last whole one. A value is
         packed, so that the NULL that a clear leaves counts as one.
         """
@@ -311,12 +312,20 @@ class Relation:
         if not values:
             return versions
         over = f"OVER (PARTITION BY {key}, _life ORDER BY _offset, _row)"
-        said = [(quote(n), f"last_value({_packed(quote(n))} IGNORE NULLS) {over}") for n in values]
+        said = [(quote(n), f"last_value({_pack(quote(n))} IGNORE NULLS) {over}") for n in values]
         filled = ", ".join(f"struct_extract({latest}, 'v') AS {held}" for held, latest in said)
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
 
 
-def _packed(column: str) -> str:
+def _tag_value(name: str, kind: str) -> str:
+    """Return the SQL of a tag: the value that was set, where one was, else that of the row."""
+    return (
+        f"CASE WHEN t.{quote(name + '?')} THEN CAST(t.{quote(name)} AS {kind}) ELSE"
+        f" r.{quote(name)} END AS {quote(name)}"
+    )
+
+
+def _pack(column: str) -> str:
     """What a version says of *column*, packed; NULL: nothing."""
     value = f"struct_pack(v := CASE WHEN _op <> {CLEAR} THEN {column} END)"
     return f"CASE WHEN _op <> {DELETE} AND {column} IS NOT NULL THEN {value} END"

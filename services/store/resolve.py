@@ -16,12 +16,12 @@ from penstock.catalog.reader import CatalogReader
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.catalog.virtual import members
 from penstock.sql.plan import Member
-from services.store.far import Far, as_table
+from services.store.external_rows import ExternalRows, as_table
 from services.store.retention import expiry
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedTable:
     """A supertable or plain table, or one child table of it."""
 
     table: Table
@@ -31,30 +31,32 @@ class Resolved:
 
 
 class Resolver:
-    def __init__(self, catalog: CatalogReader, client: redis.Redis, far: Far | None = None) -> None:
+    def __init__(
+        self, catalog: CatalogReader, client: redis.Redis, external_rows: ExternalRows | None = None
+    ) -> None:
         self._reader = catalog
         self._redis = client
-        self.far = far
+        self.external_rows = external_rows
 
-    def find(self, database: str, name: str) -> Resolved | None:
+    def find(self, database: str, name: str) -> ResolvedTable | None:
         catalog = self._reader.catalog
         table = catalog.table(database, name)
         if table is not None:
-            return Resolved(table)
+            return ResolvedTable(table)
         child = catalog.child(database, name)
         if child is not None:
             stable = catalog.table_by_id(child.stable_id)
-            return Resolved(stable, child.name) if stable is not None else None
-        entry = self.far.find(database, name) if self.far is not None else None
+            return ResolvedTable(stable, child.name) if stable is not None else None
+        entry = self.external_rows.find(database, name) if self.external_rows is not None else None
         if entry is not None:
-            return Resolved(as_table(entry), external=entry)
+            return ResolvedTable(as_table(entry), external=entry)
         view = catalog.view(database, name)
         target = catalog.table_by_id(view.target_id) if view is not None else None
         if target is not None:
-            return Resolved(target)
-        stable_id = self._seen_in_rows(database, name)
+            return ResolvedTable(target)
+        stable_id = self._find_in_rows(database, name)
         stable = catalog.table_by_id(stable_id) if stable_id is not None else None
-        return Resolved(stable, name) if stable is not None else None
+        return ResolvedTable(stable, name) if stable is not None else None
 
     def expiry(self, table: Table) -> int | None:
         """Rows below this time (ticks) are over their KEEP and no longer shown."""
@@ -64,12 +66,12 @@ class Resolver:
         """The catalog as the planner asks it; a virtual table's rows are there as any other's."""
         return CatalogSchema(
             self._reader.catalog,
-            self._seen_in_rows,
+            self._find_in_rows,
             virtual_as_real=True,
             find_other=self._external,
         )
 
-    def members(self, found: Resolved) -> tuple[Member, ...]:
+    def members(self, found: ResolvedTable) -> tuple[Member, ...]:
         """Where the columns of a virtual table come from at this moment."""
         return members(self._reader.catalog, self.view().find, found.table, found.child)
 
@@ -77,10 +79,10 @@ class Resolver:
         return self._reader.catalog.table_by_id(table_id)
 
     def _external(self, database: str, name: str) -> Table | None:
-        found = self.far.find(database, name) if self.far is not None else None
+        found = self.external_rows.find(database, name) if self.external_rows is not None else None
         return as_table(found) if found is not None else None
 
-    def _seen_in_rows(self, database: str, name: str) -> int | None:
+    def _find_in_rows(self, database: str, name: str) -> int | None:
         """Id of the supertable of a child table that was never created but written to."""
         if self._reader.catalog.database(database) is None:
             return None

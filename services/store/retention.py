@@ -20,8 +20,8 @@ from penstock.errors import PenstockError
 from penstock.log import get
 from penstock.sql.plan import TICKS_PER_SECOND
 from services.store import flush
+from services.store.partitions import Partitions
 from services.store.settings import StoreSettings
-from services.store.shelf import Shelf
 
 log = get(__name__)
 _TABLE = "table="
@@ -45,18 +45,18 @@ def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
 
 class Retention:
     def __init__(
-        self, settings: StoreSettings, catalog: CatalogReader, shelf: Shelf, admin: Admin
+        self, settings: StoreSettings, catalog: CatalogReader, partitions: Partitions, admin: Admin
     ) -> None:
         self._settings = settings
         self._reader = catalog
-        self._shelf = shelf
+        self._partitions = partitions
         self._admin = admin
 
     def sweep(self) -> None:
         """One round over everything; what fails is logged and tried in the next."""
         try:
             self._remove_old()
-            self._shorten_logs()
+            self._delete_old_records()
             self._remove_dropped()
         except (PenstockError, OSError) as error:
             log.warning("retention goes on in the next round", error=str(error))
@@ -66,11 +66,11 @@ class Retention:
         catalog = self._reader.catalog
         for table in catalog.tables():
             for p in range(table.partitions):
-                flush.remove_merged(self._shelf.root, table.id, p, table.topic)
+                flush.remove_merged(self._partitions.root, table.id, p, table.topic)
             before = expiry(catalog, table, time.time())
             if before is not None:
                 gone = sum(
-                    flush.expire(self._shelf.root, table.id, p, before, table.topic)
+                    flush.expire(self._partitions.root, table.id, p, before, table.topic)
                     for p in range(table.partitions)
                 )
                 if gone:
@@ -80,35 +80,38 @@ class Retention:
                         segments=gone,
                     )
 
-    def _shorten_logs(self) -> None:
+    def _delete_old_records(self) -> None:
         """Delete records that have been in segments for `log_days`."""
         oldest = time.time() - self._settings.log_days * 86_400
         before = {}
-        for (topic, partition), tail in self._shelf.tails().items():
-            ends = [
-                s.last + 1
-                for table in self._reader.catalog.tables_of_topic(topic)
-                for s in segments.segments(
-                    segments.directory(self._shelf.root, table.id, partition, topic),
-                    tail.view().position.next,
-                )
-                if s.path.stat().st_mtime < oldest
-            ]
+        for (topic, partition), tail in self._partitions.tails().items():
+            ends = self._ends_before(oldest, topic, partition, tail.view().position.next)
             if ends:
                 before[topic, partition] = max(ends)
         # all that counts in topics of earlier generations is in segments of the present one
         former = [(t, p) for t, n in self._reader.catalog.former_topics().items() for p in range(n)]
         for at, offset in self._admin.offsets_at(former, int(oldest * 1000)).items():
-            before[at] = offset if offset >= 0 else self._shelf.open(*at).next
+            before[at] = offset if offset >= 0 else self._partitions.open(*at).next
         starts = self._admin.start_offsets(list(before))
         before = {key: end for key, end in before.items() if end > starts[key]}
         if before:
             self._admin.delete_records(before)
 
+    def _ends_before(self, oldest: float, topic: str, partition: int, end: int) -> list[int]:
+        """Return the ends of segments below *end* that are older than *oldest* (epoch seconds)."""
+        return [
+            segment.last + 1
+            for table in self._reader.catalog.tables_of_topic(topic)
+            for segment in segments.segments(
+                segments.directory(self._partitions.root, table.id, partition, topic), end
+            )
+            if segment.path.stat().st_mtime < oldest
+        ]
+
     def _remove_dropped(self) -> None:
         """Directories of tables, and positions of topics, that the catalog no longer knows."""
         catalog = self._reader.catalog
-        root = Path(self._shelf.root)
+        root = Path(self._partitions.root)
         for folder in root.glob(f"{_TABLE}*"):
             number = int(folder.name.removeprefix(_TABLE))
             if number < catalog.next_id and catalog.table_by_id(number) is None:

@@ -1,8 +1,8 @@
 """The rows of one topic-partition that are not in segments yet, and what is needed to cut them off.
 
-Pure memory: no Kafka, no files. Frames are immutable, so a reader takes a `View` under the lock and
-works on without it. A flush has two halves: `freeze` sets the present tail aside (still visible),
-`thaw` drops it once its segments are committed.
+Pure memory: no Kafka, no files. Frames are immutable, so a reader takes a `PartitionView` under the
+lock and works on without it. A flush has two halves: `freeze` sets the present tail aside (still
+visible), `thaw` drops it once its segments are committed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tags = dict[int, dict[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class View:
+class PartitionView:
     """One moment of a partition: segments below `position.next` plus `frames`, in log order, make
     the whole of a table.
     """
@@ -147,12 +147,14 @@ class Tail:
         with self._lock:
             return self._lock.wait_for(lambda: self._next > offset, timeout)
 
-    def view(self) -> View:
+    def view(self) -> PartitionView:
         with self._lock:
             frames = {t: tuple(f) for t, f in self._current.frames.items()}
             for table, older in (self._frozen.frames if self._frozen else {}).items():
                 frames[table] = older + frames.get(table, ())
-            return View(self._position, self._next, frames, tuple(self._deletes), self._tags)
+            return PartitionView(
+                self._position, self._next, frames, tuple(self._deletes), self._tags
+            )
 
     def freeze(self) -> Frozen | None:
         """Set the tail aside for a flush; None when one is under way or there is nothing new."""

@@ -30,7 +30,7 @@ def sql(
     """A SELECT of `tbname`, the columns (name, DuckDB type; the first is the time) and the tags of
     all *members*.
     """
-    time = columns[0][0]
+    time = quote(columns[0][0])
     width = len(columns) - len(tags)
     values = columns[1:width]
     parts = [_empty(columns[:width])]
@@ -42,43 +42,48 @@ def sql(
         con.register(
             name, pl.DataFrame(owners, schema=["_origin", "_member"], orient="row").to_arrow()
         )
-        taken = {o.column: o.source for o in origins}
-        listed = ", ".join(
-            f"r.{quote(taken[c])} AS {quote(c)}" if c in taken else f"NULL AS {quote(c)}"
-            for c, _ in values
-        )
-        listed = f", {listed}" if listed else ""
+        listed = _origin_values(origins, [c for c, _ in values])
         parts.append(
-            f"SELECT m._member AS tbname, r._penstock_ts AS {quote(time)}{listed} FROM ({found}) r"
+            f"SELECT m._member AS tbname, r._penstock_ts AS {time}{listed} FROM ({found}) r"
             f" JOIN {name} m ON r.tbname = m._origin"
         )
-    kinds = dict(columns)
-    joined = ", ".join(
-        f"CAST(any_value({quote(c)}) AS {kinds[c]}) AS {quote(c)}" for c, _ in values
-    )
-    joined = f", {joined}" if joined else ""
+    joined = "".join(f", CAST(any_value({quote(c)}) AS {t}) AS {quote(c)}" for c, t in values)
     both = (
-        f"SELECT tbname, {quote(time)}{joined} FROM ({' UNION ALL '.join(parts)}) GROUP BY tbname,"
-        f" {quote(time)}"
+        f"SELECT tbname, {time}{joined} FROM ({' UNION ALL '.join(parts)}) GROUP BY tbname, {time}"
     )
     if not tags:
         return both
+    _register_tags(con, f"{prefix}_tags", tags, members)
+    kinds = dict(columns)
+    shown = ", ".join(f"{_time_of(t, kinds[t.name])} AS {quote(t.name)}" for t in tags)
+    return f"SELECT v.*, {shown} FROM ({both}) v JOIN {prefix}_tags t ON v.tbname = t._member"
+
+
+def _origin_values(origins: Sequence[Origin], columns: Sequence[str]) -> str:
+    """Return the part of a SELECT list that takes *columns* from an origin; the others are NULL."""
+    taken = {o.column: o.source for o in origins}
+    values = (f"r.{quote(taken[c])}" if c in taken else "NULL" for c in columns)
+    return "".join(f", {value} AS {quote(c)}" for value, c in zip(values, columns, strict=True))
+
+
+def _register_tags(
+    con: duckdb.DuckDBPyConnection, name: str, tags: Sequence[Column], members: Sequence[Member]
+) -> None:
+    """Register the tags of all members as a relation."""
     lines = {
         "_member": [m.name for m in members],
         **{t.name: [m.tags[i] for m in members] for i, t in enumerate(tags)},
     }
     con.register(
-        f"{prefix}_tags",
+        name,
         pl.DataFrame(
             lines, schema={"_member": pl.String, **{t.name: t.type.polars() for t in tags}}
         ).to_arrow(),
     )
-    shown = ", ".join(f"{_time_of(t, kinds[t.name])} AS {quote(t.name)}" for t in tags)
-    return f"SELECT v.*, {shown} FROM ({both}) v JOIN {prefix}_tags t ON v.tbname = t._member"
 
 
 def _time_of(tag: Column, kind: str) -> str:
-    """Tag values as the type they are shown in: a time is kept in ticks."""
+    """Return a tag's values in the type they are shown in: a time is kept in ticks."""
     column = f"t.{quote(tag.name)}"
     if tag.type.kind != "TIMESTAMP":
         return f"CAST({column} AS {kind})"
@@ -90,7 +95,7 @@ def _time_of(tag: Column, kind: str) -> str:
 
 
 def _empty(columns: Sequence[tuple[str, str]]) -> str:
-    """No rows, but names and types."""
+    """Return the SQL of no rows, with names and types."""
     return (
         "SELECT CAST(NULL AS VARCHAR) AS tbname,"
         f" {', '.join(f'CAST(NULL AS {t}) AS {quote(c)}' for c, t in columns)} WHERE false"
@@ -98,7 +103,7 @@ def _empty(columns: Sequence[tuple[str, str]]) -> str:
 
 
 def _groups(members: Sequence[Member]) -> list[tuple[list[Origin], list[tuple[str, str]]]]:
-    """Origins that one scan can serve, each with its (origin table, member) pairs."""
+    """Group origins that one scan can serve, each with its (origin table, member) pairs."""
     found: dict[tuple[int, tuple[tuple[str, str], ...]], list[tuple[str, str]]] = defaultdict(list)
     origins: dict[tuple[int, tuple[tuple[str, str], ...]], list[Origin]] = {}
     for member in members:

@@ -19,9 +19,10 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
+from services.store.binding import BoundTable, Context
 from services.store.relation import quote
-from services.store.resolve import Resolved
-from services.store.translate import Bound, Context, query
+from services.store.resolve import ResolvedTable
+from services.store.translate import query
 
 _RESULT = "_penstock_windows"
 _TBNAME = "_penstock_tbname"
@@ -30,9 +31,11 @@ _TBNAME = "_penstock_tbname"
 class Tables(Protocol):
     """What computing windows needs of the query around it."""
 
-    def resolve(self, database: str, table: exp.Table, statement: Query) -> Resolved: ...
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable: ...
 
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: Resolved) -> str: ...
+    def relation(
+        self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable
+    ) -> str: ...
 
     def view(self) -> SchemaView: ...
 
@@ -131,7 +134,7 @@ def _fetch(
     queries: Tables,
     con: duckdb.DuckDBPyConnection,
     select: exp.Select,
-    found: Resolved,
+    found: ResolvedTable,
     timezone: str,
 ) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
@@ -143,7 +146,7 @@ def _fetch(
     text = f"SELECT {listed} FROM ({relation}) AS {quote(select.args['from_'].this.alias_or_name)}"
     where = select.args.get("where")
     if where is not None and _pushable(where):
-        bound = Bound("", tuple(columns), frozenset(t.lower() for t in times), table.precision)
+        bound = BoundTable("", tuple(columns), frozenset(t.lower() for t in times), table.precision)
         context = Context({select.args["from_"].this.alias_or_name.lower(): bound}, timezone)
         condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
         text += f" WHERE {condition}"

@@ -25,13 +25,13 @@ from penstock.log import configure, get
 from penstock.presence import Registry
 from penstock.pulse import Pulse
 from services.tables.direct import Direct
-from services.tables.election import Election, Standing
-from services.tables.inlets import Inlets
-from services.tables.keeper import Keeper
+from services.tables.election import Election, GroupStanding
+from services.tables.keeper import ReplicaKeeper
 from services.tables.peers import Peers
 from services.tables.server import Server
-from services.tables.session import Session
+from services.tables.session import LeaderSession
 from services.tables.settings import TablesSettings
+from services.tables.stream_sink import StreamSinks
 
 log = get(__name__)
 #: Redis away must not hold up a turn of the election for long
@@ -40,7 +40,7 @@ _REDIS_SECONDS = 0.5
 _SWITCH_SECONDS = 0.0005
 
 
-class Writer(threading.Thread):
+class WriterThread(threading.Thread):
     """Sends what producers wrote, table after table."""
 
     def __init__(self, election: Election) -> None:
@@ -72,7 +72,7 @@ class Writer(threading.Thread):
                 busy = any([self._work(s) for s in sessions])
 
     @staticmethod
-    def _work(session: Session) -> bool:
+    def _work(session: LeaderSession) -> bool:
         try:
             return session.work()
         except vital.FAULTS:
@@ -128,7 +128,7 @@ async def _serve(settings: TablesSettings) -> int:
         health.ready("catalog")
         health.watch("event loop", Pulse(loop).late)
         health.watch("writer", lambda: 0.0 if writer.is_alive() or stop.is_set() else float("inf"))
-        keeper = Keeper(settings, groups, catalog, admin, clock, loop)
+        keeper = ReplicaKeeper(settings, groups, catalog, admin, clock, loop)
         # what wants TLS is librdkafka's
         plain = not settings.kafka_security.endswith("SSL")
         name = f"tables-{settings.alias}-direct"
@@ -142,7 +142,7 @@ async def _serve(settings: TablesSettings) -> int:
         )
         trusted = tls.client(settings.tls_ca)
         server = Server(settings, catalog, keeper, election, registry, clock, trusted)
-        writer = Writer(election)
+        writer = WriterThread(election)
         election.wake_writer = writer.wake
         election.on_change = lambda: _soon(loop, server.wake)
         _metrics(health, keeper, server, election)
@@ -162,10 +162,10 @@ async def _serve(settings: TablesSettings) -> int:
         peers = vital.task(
             Peers(election, settings.alias, f"Basic {basic}", trusted).run(), "peers"
         )
-        inlets = vital.task(Inlets(settings, catalog, keeper, election, admin).run(), "inlets")
+        sinks = vital.task(StreamSinks(settings, catalog, keeper, election, admin).run(), "inlets")
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)
-        for task in (peers, inlets):
+        for task in (peers, sinks):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
@@ -182,7 +182,7 @@ def _soon(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:
     loop.call_soon_threadsafe(action)
 
 
-async def _watch(stop: asyncio.Event, keeper: Keeper, health: Health) -> int:
+async def _watch(stop: asyncio.Event, keeper: ReplicaKeeper, health: Health) -> int:
     while not stop.is_set():
         health.ready("copies", keeper.caught_up.is_set(), "the logs are not read yet")
         if keeper.failed is not None:
@@ -192,7 +192,7 @@ async def _watch(stop: asyncio.Event, keeper: Keeper, health: Health) -> int:
     return 0
 
 
-def _metrics(health: Health, keeper: Keeper, server: Server, election: Election) -> None:
+def _metrics(health: Health, keeper: ReplicaKeeper, server: Server, election: Election) -> None:
     lease = Gauge(
         "penstock_lease_held", "1: this room holds the lease", ["lease"], registry=health.registry
     )
@@ -225,5 +225,5 @@ def _metrics(health: Health, keeper: Keeper, server: Server, election: Election)
     server.intake.on_confirmed = took.observe
 
 
-def _leads(standing: Standing) -> float:
+def _leads(standing: GroupStanding) -> float:
     return float(standing.term is not None)

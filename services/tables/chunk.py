@@ -77,7 +77,7 @@ def encode(batch: pa.RecordBatch) -> bytes:
 
 
 @dataclass(frozen=True, order=True)
-class Segment:
+class SegmentFile:
     """A chunk in a file whose name says everything about it but its rows."""
 
     first: int
@@ -115,7 +115,7 @@ class Segment:
         return Chunk(self.first, batch, self.oldest, self.newest)
 
 
-def write(directory: Path, chunk: Chunk, compress: bool = True) -> Segment:
+def write(directory: Path, chunk: Chunk, compress: bool = True) -> SegmentFile:
     """Put a chunk into a file of its own."""
     options = _SMALL if compress else _PLAIN
     name = f"{chunk.first:016d}-{chunk.next:016d}-{chunk.oldest}-{chunk.newest}.arrow"
@@ -127,10 +127,10 @@ def write(directory: Path, chunk: Chunk, compress: bool = True) -> Segment:
     ):
         writer.write_batch(chunk.batch)
     os.replace(fresh, path)
-    return Segment(chunk.first, chunk.next, chunk.oldest, chunk.newest, path)
+    return SegmentFile(chunk.first, chunk.next, chunk.oldest, chunk.newest, path)
 
 
-def segments(directory: Path) -> list[Segment]:
+def segments(directory: Path) -> list[SegmentFile]:
     """The segments of a directory in order, without those that a merge left behind."""
     found = []
     for path in directory.iterdir():
@@ -138,8 +138,8 @@ def segments(directory: Path) -> list[Segment]:
         if match is None:
             continue
         first, next_, oldest, newest = (int(g) for g in match.groups())
-        found.append(Segment(first, next_, oldest, newest, path))
-    kept: list[Segment] = []
+        found.append(SegmentFile(first, next_, oldest, newest, path))
+    kept: list[SegmentFile] = []
     for segment in sorted(found, key=lambda s: (s.first, -s.next)):
         if kept and segment.next <= kept[-1].next:
             segment.path.unlink(missing_ok=True)  # merged into the one before

@@ -11,8 +11,6 @@ the earliest).
 from __future__ import annotations
 
 import bisect
-import json
-import os
 import shutil
 import threading
 from dataclasses import dataclass
@@ -20,22 +18,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from penstock.catalog.model import KeyRule, Table
 from penstock.errors import BusError
 from penstock.log import get
-from penstock.sql.plan import TICKS_PER_SECOND
 from services.tables import chunk as files
-from services.tables.chunk import Chunk, Segment, join
-from services.tables.keys import Keys
-from services.tables.stamp import Fence, Part, Producers
+from services.tables.chunk import Chunk, SegmentFile, join
+from services.tables.keys import TableKeys
+from services.tables.position import Position, read_position, write_position
+from services.tables.recent_rows import RecentRows, drop_older, holding, join_small
+from services.tables.shape import Shape
+from services.tables.stamp import Fence, ProducerPositions
 
 log = get(__name__)
-#: chunks of single writes are joined so that there are never many small ones
-_JOIN = 48
-_JOINED_ROWS = 16_384
 #: small files are merged when this many lie behind each other, into one of at most that many rows …
 _MERGE = 8
 _MERGED_ROWS = 500_000
@@ -43,50 +36,6 @@ _MERGED_ROWS = 500_000
 _MERGED_PART = 20
 #: segments that readers have open
 _OPEN = 4
-_MINUTE_MS = 60_000
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a copy has to know of its table."""
-
-    table_id: int
-    cache_limit: int
-    retention_ms: int
-    key_columns: tuple[str, ...]
-    pre_cache: int
-    flush_rows: int
-    max_producers: int
-    key_rule: KeyRule = "first"
-    time_columns: tuple[str, ...] = ()
-    #: column, and ticks: rows older than `keep` leave memory once the oldest is older than `every`
-    purge: tuple[str, int, int] | None = None
-    compress: bool = True
-
-    @classmethod
-    def of(cls, table: Table, flush_rows: int, max_producers: int) -> Shape:
-        """As the catalog says."""
-        made = table.replicated
-        assert made is not None
-        ticks = TICKS_PER_SECOND[table.precision]
-        purge = made.purge
-        return cls(
-            table.id,
-            made.cache_limit,
-            int(made.retention_minutes * _MINUTE_MS),
-            made.key_columns,
-            made.cache_limit if made.pre_cache is None else made.pre_cache,
-            flush_rows,
-            max_producers,
-            made.key_rule,
-            made.time_columns,
-            (
-                (purge.column, purge.every_ms * ticks // 1000, purge.keep_ms * ticks // 1000)
-                if purge is not None
-                else None
-            ),
-            made.compress,
-        )
 
 
 @dataclass(frozen=True)
@@ -104,20 +53,20 @@ class Copy:
         self.shape = shape
         self._directory = directory
         self._lock = threading.RLock()
-        self._memory: list[Chunk] = []
+        self._memory = RecentRows(shape)
         self._unsaved: list[Chunk] = []
         self._saving: Chunk | None = None
-        self._segments: list[Segment] = []
+        self._segments: list[SegmentFile] = []
         #: how far the log has been read: the next record's offset
         self.offset = 0
         self.fence = Fence()
-        self.producers = Producers(shape.max_producers)
+        self.producers = ProducerPositions(shape.max_producers)
         #: index that the next row gets; how many rows the table ever had
         self.next = 0
         #: empty without key columns
-        self.keys = Keys(shape.key_columns, shape.key_rule, shape.time_columns)
+        self.keys = TableKeys(shape.key_columns, shape.key_rule, shape.time_columns)
         self._dirty = False
-        self._open = lru_cache(maxsize=_OPEN)(Segment.read)
+        self._open = lru_cache(maxsize=_OPEN)(SegmentFile.read)
         self._load()
 
     # ---------------------------------------------------------------- from the log
@@ -137,10 +86,7 @@ class Copy:
             self._memory.append(chunk)
             self._unsaved.append(chunk)
             self.next = chunk.next
-            self._tidy(self._memory)
-            self._tidy(self._unsaved)
-            self._purge(chunk)
-            self._forget(self.next - self.shape.cache_limit)
+            join_small(self._unsaved)
 
     def skip(self, row: int) -> None:
         """The log says that the next row is *row*: what lies before it is not in the log any
@@ -150,58 +96,16 @@ class Copy:
             self._give_up()
             self.next = row
 
-    def reached(self, offset: int) -> None:
-        """All records below *offset* are applied."""
+    def advance(self, offset: int) -> None:
+        """Note that all records below *offset* are applied."""
         with self._lock:
             self.offset = offset
             self._dirty = True
 
-    def _tidy(self, chunks: list[Chunk]) -> None:
-        """Join the small chunks at the end once there are many."""
-        if len(chunks) < _JOIN or sum(c.rows for c in chunks[-_JOIN:]) > _JOINED_ROWS:
-            return
-        chunks[-_JOIN:] = [join(chunks[-_JOIN:])]
-
-    def _purge(self, chunk: Chunk) -> None:
-        """Old rows leave memory each time that memory spans too long a time with one more row of
-        *chunk*, however rows came together.
-        """
-        if self.shape.purge is None:
-            return
-        column, every, keep = self.shape.purge
-        times = _ticks(chunk, column)
-        at = 0
-        while len(due := np.flatnonzero(times[at:] - _ticks(self._memory[0], column)[0] >= every)):
-            at += int(due[0])
-            self._forget(self._first_since(column, int(times[at]) - keep))
-            at += 1
-
-    def _first_since(self, column: str, time: int) -> int:
-        """The first row in memory that is not older than *time*; there is one."""
-        for chunk in self._memory:
-            young = np.flatnonzero(_ticks(chunk, column) >= time)
-            if len(young):
-                return chunk.first + int(young[0])
-        return self.next
-
-    def _forget(self, first: int) -> None:
-        """Rows before *first* leave memory."""
-        gone = 0
-        while gone < len(self._memory) and self._memory[gone].next <= first:
-            gone += 1
-        del self._memory[:gone]
-        if self._memory and self._memory[0].first < first:
-            head = self._memory[0]
-            rest = head.since(first)
-            # what is kept of a large chunk must not keep all of it
-            self._memory[0] = (
-                rest.own() if rest.batch.nbytes * 2 < rest.batch.get_total_buffer_size() else rest
-            )
-
     def _give_up(self) -> None:
         for segment in self._segments:
             segment.path.unlink(missing_ok=True)
-        self._memory = []
+        self._memory.clear()
         self._unsaved = []
         self._saving = None
         self._segments = []
@@ -213,7 +117,9 @@ class Copy:
     def earliest(self) -> int:
         """The oldest row that can be read; `next` when there is none."""
         with self._lock:
-            firsts = [x[0].first for x in (self._segments, self._unsaved, self._memory) if x]
+            firsts = [rows[0].first for rows in (self._segments, self._unsaved) if rows]
+            if self._memory.first is not None:
+                firsts.append(self._memory.first)
             if self._saving is not None:
                 firsts.append(self._saving.first)
             return min(firsts, default=self.next)
@@ -222,7 +128,8 @@ class Copy:
     def memory_first(self) -> int:
         """The oldest row in memory."""
         with self._lock:
-            return self._memory[0].first if self._memory else self.next
+            first = self._memory.first
+            return self.next if first is None else first
 
     def read(self, row: int, limit: int) -> Chunk | None:
         """Rows from *row* on, as many as lie together, at most *limit*; None: there are none yet.
@@ -235,36 +142,39 @@ class Copy:
                 if row >= self.next:
                     return None
                 if row < self.earliest:
-                    raise gone(row, self.earliest)
-                found = _holding(self._memory, row) or _holding(self._unsaved, row)
-                if (
-                    found is None
-                    and self._saving is not None
-                    and self._saving.first <= row < self._saving.next
-                ):
-                    found = self._saving
-                segment = None if found is not None else self._segment(row)
-            if found is not None:
-                return found.since(row).upto(row + limit)
-            assert segment is not None
+                    raise offset_gone(row, self.earliest)
+                found = self._find(row)
             try:
-                return self._open(segment).since(row).upto(row + limit)
+                chunk = self._open(found) if isinstance(found, SegmentFile) else found
+                return chunk.since(row).upto(row + limit)
             except FileNotFoundError:
                 continue  # merged or expired in this moment: look again
 
+    def _find(self, row: int) -> Chunk | SegmentFile:
+        """Return what has *row*: rows in memory, else a file."""
+        found = self._memory.find(row) or holding(self._unsaved, row)
+        if found is not None:
+            return found
+        saving = self._saving
+        if saving is not None and saving.first <= row < saving.next:
+            return saving
+        segment = self._segment(row)
+        assert segment is not None
+        return segment
+
     def in_memory(self, row: int) -> bool:
-        """Whether reading *row* needs no file."""
+        """Tell if reading *row* needs no file."""
         with self._lock:
             return row >= self.memory_first
 
-    def _segment(self, row: int) -> Segment | None:
+    def _segment(self, row: int) -> SegmentFile | None:
         at = bisect.bisect_right(self._segments, row, key=lambda s: s.first) - 1
         return self._segments[at] if at >= 0 and row < self._segments[at].next else None
 
     def resident(self) -> list[Chunk]:
         """The chunks in memory."""
         with self._lock:
-            return list(self._memory)
+            return self._memory.chunks()
 
     def meta(self) -> dict[str, Any]:
         """Sizes and positions, with the names of `getPersistenceMeta`."""
@@ -282,7 +192,7 @@ class Copy:
                 "lastLogSeqNum": self.offset - 1,
                 "persistenceDir": str(self._directory),
                 "tableId": self.shape.table_id,
-                "bytesInMemory": sum(c.batch.nbytes for c in self._memory),
+                "bytesInMemory": self._memory.bytes,
                 "files": len(self._segments),
                 "keys": len(self.keys),
             }
@@ -290,7 +200,7 @@ class Copy:
     # ---------------------------------------------------------------- to disk
 
     def due(self) -> bool:
-        """Whether enough rows wait for a file."""
+        """Tell if enough rows wait for a file."""
         with self._lock:
             return self.waiting >= min(self.shape.flush_rows, self.shape.cache_limit)
 
@@ -310,7 +220,7 @@ class Copy:
             self._saving = join(self._unsaved) if self._unsaved else None
             self._unsaved = []
             self._dirty = False
-            return Flush(self._saving, self._position())
+            return Flush(self._saving, self._position().to_json(self.shape.table_id))
 
     def finish_flush(self, flush: Flush) -> None:
         """Write the file, then the position."""
@@ -325,7 +235,7 @@ class Copy:
             elif made is not None:
                 made.path.unlink(missing_ok=True)  # given up meanwhile
             self._saving = None
-        self._write_position(flush.position)
+        write_position(self._directory, flush.position)
         self._merge()
 
     def undo_flush(self) -> None:
@@ -339,17 +249,7 @@ class Copy:
     def _merge(self) -> None:
         """Make one file of the small ones at the end."""
         with self._lock:
-            tail: list[Segment] = []
-            for segment in reversed(self._segments):
-                rows = sum(s.rows for s in tail)
-                span = (tail[0].newest - segment.oldest) if tail else 0
-                if (
-                    rows + segment.rows > _MERGED_ROWS
-                    or span * _MERGED_PART > self.shape.retention_ms
-                ):
-                    break
-                tail.append(segment)
-            tail.reverse()
+            tail = self._mergeable()
         if len(tail) < _MERGE:
             return
         merged = files.write(self._directory, join([s.read() for s in tail]), self.shape.compress)
@@ -361,16 +261,28 @@ class Copy:
         for segment in tail:
             segment.path.unlink(missing_ok=True)
 
+    def _mergeable(self) -> list[SegmentFile]:
+        """Return the files at the end that may become one."""
+        tail: list[SegmentFile] = []
+        for segment in reversed(self._segments):
+            rows = sum(s.rows for s in tail)
+            span = (tail[0].newest - segment.oldest) if tail else 0
+            too_many = rows + segment.rows > _MERGED_ROWS
+            if too_many or span * _MERGED_PART > self.shape.retention_ms:
+                break
+            tail.append(segment)
+        tail.reverse()
+        return tail
+
     def expire(self, now: int) -> int:
-        """Drop rows appended before *now* (ms) less the retention time; how many rows went."""
+        """Drop rows appended before *now* (ms) less the retention time; return how many."""
         before = now - self.shape.retention_ms
         with self._lock:
             start = self.earliest
             old = [s for s in self._segments if s.newest < before]
             del self._segments[: len(old)]
-            for chunks in (self._memory, self._unsaved):
-                while chunks and chunks[0].newest < before:
-                    del chunks[0]
+            self._memory.expire(before)
+            drop_older(self._unsaved, before)
             earliest = self.earliest
             self.keys.forget_before(earliest)
         for segment in old:
@@ -385,22 +297,9 @@ class Copy:
 
     # ---------------------------------------------------------------- position
 
-    def _position(self) -> dict[str, Any]:
-        parts = [[p.producer, p.sequence, p.done, p.total] for p in self.producers.all()]
-        fence = [self.fence.epoch, self.fence.number, self.fence.leader]
-        return {
-            "table": self.shape.table_id,
-            "offset": self.offset,
-            "next": self.next,
-            "fence": fence,
-            "producers": parts,
-        }
-
-    def _write_position(self, position: dict[str, Any]) -> None:
-        path = self._directory / "position.json"
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(position), encoding="utf-8")
-        os.replace(fresh, path)
+    def _position(self) -> Position:
+        fence = Fence(self.fence.epoch, self.fence.number, self.fence.leader)
+        return Position(self.offset, self.next, fence, self.producers.all())
 
     def _load(self) -> None:
         """Begin where the files end; files of another table of this name, or damaged ones, only
@@ -408,13 +307,7 @@ class Copy:
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         try:
-            position = json.loads((self._directory / "position.json").read_text(encoding="utf-8"))
-            if position["table"] != self.shape.table_id:
-                raise ValueError("files of another table")
-            fence = Fence(*position["fence"])
-            producers = [Part(*p) for p in position["producers"]]
-            offset = int(position["offset"])
-            next_ = int(position["next"])
+            position = read_position(self._directory, self.shape.table_id)
         except (OSError, ValueError, KeyError, TypeError) as absent:
             if not isinstance(absent, FileNotFoundError):
                 log.warning(
@@ -425,6 +318,18 @@ class Copy:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory.mkdir(parents=True)
             return
+        self._segments = self._usable_segments(position.next)
+        self.offset = position.offset
+        self.next = position.next
+        self.fence = position.fence
+        self.producers = ProducerPositions(self.shape.max_producers, position.producers)
+        self._fill_memory()
+        if self.shape.key_columns:
+            for segment in self._segments:
+                self.keys.note(segment.read().batch, segment.first)
+
+    def _usable_segments(self, next_: int) -> list[SegmentFile]:
+        """Return the files that lie one behind the other up to row *next_*; delete those beyond."""
         found = files.segments(self._directory)
         for segment in [s for s in found if s.next > next_]:
             segment.path.unlink()
@@ -434,37 +339,18 @@ class Copy:
             if found[i].first != found[i - 1].next:
                 found = found[i:]
                 break
-        if found and found[-1].next != next_:
-            found = []
-        self._segments = found
-        self.offset = offset
-        self.next = next_
-        self.fence = fence
-        self.producers = Producers(self.shape.max_producers, producers)
-        self._fill_memory()
-        if self.shape.key_columns:
-            for segment in found:
-                self.keys.note(segment.read().batch, segment.first)
+        return found if found and found[-1].next == next_ else []
 
     def _fill_memory(self) -> None:
-        """The newest rows back into memory, `pre_cache` of them."""
+        """Take the newest rows back into memory, `pre_cache` of them."""
         first = max(self.next - min(self.shape.pre_cache, self.shape.cache_limit), 0)
         for segment in self._segments:
             if segment.next > first:
-                self._memory.append(segment.read().since(first).own())
-                self._purge(self._memory[-1])
+                self._memory.fill(segment.read().since(first).own())
 
 
-def _ticks(chunk: Chunk, column: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """A time column; rows without a time count as the oldest."""
-    found: np.ndarray[Any, np.dtype[np.int64]] = (
-        chunk.batch.column(column).view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-    )
-    return found
-
-
-def gone(row: int, earliest: int) -> BusError:
-    """The error of a reader whose row is not there any more."""
+def offset_gone(row: int, earliest: int) -> BusError:
+    """Return the error of a reader whose row is not there any more."""
     return BusError(
         f"row {row} is no longer kept",
         code="E_OFFSET_GONE",
@@ -474,8 +360,3 @@ def gone(row: int, earliest: int) -> BusError:
             " retentionMinutes"
         ),
     )
-
-
-def _holding(chunks: list[Chunk], row: int) -> Chunk | None:
-    at = bisect.bisect_right(chunks, row, key=lambda c: c.first) - 1
-    return chunks[at] if at >= 0 and row < chunks[at].next else None

@@ -117,7 +117,7 @@ class Direct:
         broker = self._brokers[topic]
         now = milliseconds(self._clock)
 
-        def answered(data: bytes | None) -> None:
+        def take_answer(data: bytes | None) -> None:
             late.cancel()
             if data is None:
                 self._brokers.pop(topic, None)
@@ -127,7 +127,7 @@ class Direct:
                     )
                 )
                 return
-            found = wire.written(data)
+            found = wire.parse_produced(data)
             if found.error == 0:
                 answer(Delivery(topic, 0, found.offset, found.time if found.time >= 0 else now))
                 return
@@ -144,7 +144,7 @@ class Direct:
                 )
             )
 
-        link.waiting[number] = answered
+        link.waiting[number] = take_answer
         records = wire.batch(key, value, now)
         link.transport.write(
             wire.produce(number, self._client, topic.encode(), records, int(self._timeout * 1000))
@@ -170,7 +170,7 @@ class Direct:
             loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS
         )
         try:
-            if not wire.speaks(await self._asked(link, wire.ask_versions)):
+            if not wire.speaks(await self._ask(link, wire.ask_versions)):
                 raise BusError("the broker does not speak produce in this version", detail=broker)
             if self._options.get("security.protocol", "").startswith("SASL"):
                 await self._log_in(link)
@@ -188,7 +188,7 @@ class Direct:
             self._options[f"sasl.{name}"] for name in ("mechanism", "username", "password")
         )
         if not wire.knows_mechanism(
-            await self._asked(
+            await self._ask(
                 link, lambda number, client: wire.ask_mechanism(number, client, mechanism)
             )
         ):
@@ -201,14 +201,14 @@ class Direct:
 
     async def _said(self, link: _Link, said: bytes) -> bytes:
         """What the broker answers to a part of a login. Raises BusError when it refuses."""
-        answer = wire.authenticated(
-            await self._asked(link, lambda number, client: wire.authenticate(number, client, said))
+        answer = wire.parse_authentication(
+            await self._ask(link, lambda number, client: wire.authenticate(number, client, said))
         )
         if answer is None:
             raise BusError("the broker refuses the login")
         return answer
 
-    async def _asked(self, link: _Link, request: Callable[[int, bytes], bytes]) -> bytes:
+    async def _ask(self, link: _Link, request: Callable[[int, bytes], bytes]) -> bytes:
         """The answer to a *request* that is made of its number and this client's name. Raises
         BusError, TimeoutError.
         """

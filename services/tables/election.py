@@ -25,17 +25,17 @@ from penstock.log import get
 from penstock.presence import Presence, Registry
 from penstock.raft import Group
 from services.tables.direct import Direct
+from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Replica
-from services.tables.session import Session
+from services.tables.session import LeaderSession
 from services.tables.settings import TablesSettings
-from services.tables.term import Term
 
 log = get(__name__)
 _TURN_SECONDS = 0.1
 
 
 @dataclass
-class Standing:
+class GroupStanding:
     """What is known of a group. `leader` is an alias, "" for nobody."""
 
     group: Group
@@ -44,8 +44,8 @@ class Standing:
     epoch: int = 0
     alive: tuple[str, ...] = ()
     lease: Lease | None = None
-    term: Term | None = None
-    sessions: dict[int, Session] = field(default_factory=dict)
+    term: LeadershipTerm | None = None
+    sessions: dict[int, LeaderSession] = field(default_factory=dict)
     renewed: float = 0.0
     #: set by other threads: why this node should not lead any more
     ended: str = ""
@@ -101,7 +101,7 @@ class Election(threading.Thread):
         self.on_change: Callable[[], None] = _nothing
         self._me = settings.alias
         self._run = secrets.token_hex(4)
-        self.standings = {g.id: Standing(g) for g in groups}
+        self.standings = {g.id: GroupStanding(g) for g in groups}
         self._nodes = tuple(dict.fromkeys(n for g in groups for n in g.nodes))
         self._address = f"{self._me} {settings.url}"
         self._halt = threading.Event()
@@ -149,7 +149,7 @@ class Election(threading.Thread):
             self._step_down(standing, "the node stops")
         self._registry.leave(self._me)
 
-    def session(self, group: int, table_id: int) -> Session | None:
+    def session(self, group: int, table_id: int) -> LeaderSession | None:
         """The session for a table, if this node leads."""
         standing = self.standings.get(group)
         return (
@@ -198,7 +198,7 @@ class Election(threading.Thread):
                 )
                 self._set_leader(standing, "", "", standing.epoch)
 
-    def _lead_on(self, standing: Standing) -> None:
+    def _lead_on(self, standing: GroupStanding) -> None:
         assert standing.lease is not None
         now = self._clock.monotonic()
         if standing.ended:
@@ -221,7 +221,7 @@ class Election(threading.Thread):
                 del standing.sessions[table_id]
                 session.replica.session = None
 
-    def _follow(self, standing: Standing) -> None:
+    def _follow(self, standing: GroupStanding) -> None:
         group = standing.group
         lease = standing.lease or Lease(
             self._redis,
@@ -249,7 +249,7 @@ class Election(threading.Thread):
         if not lease.acquire(seen):
             return
         standing.renewed = self._clock.monotonic()
-        standing.term = Term(lease.epoch, f"{self._me}.{secrets.token_hex(4)}")
+        standing.term = LeadershipTerm(lease.epoch, f"{self._me}.{secrets.token_hex(4)}")
         standing.ended = ""
         log.info(
             "leading a group",
@@ -262,12 +262,12 @@ class Election(threading.Thread):
         if not replicas:
             standing.term.opened = True
 
-    def _begin(self, standing: Standing, replicas: list[Replica]) -> None:
+    def _begin(self, standing: GroupStanding, replicas: list[Replica]) -> None:
         term = standing.term
         assert term is not None
         made = []
         for replica in replicas:
-            session = Session(
+            session = LeaderSession(
                 replica,
                 term,
                 self._bus,
@@ -288,12 +288,12 @@ class Election(threading.Thread):
             except PenstockError as error:
                 session.end(str(error))
 
-    def _ask_to_end(self, standing: Standing, term: Term, why: str) -> None:
+    def _ask_to_end(self, standing: GroupStanding, term: LeadershipTerm, why: str) -> None:
         if standing.term is term:
             standing.ended = why
             self._turn.set()
 
-    def _step_down(self, standing: Standing, why: str) -> None:
+    def _step_down(self, standing: GroupStanding, why: str) -> None:
         if standing.term is None:
             return
         log.info(
@@ -318,7 +318,7 @@ class Election(threading.Thread):
             standing.lease = None
         standing.ended = ""
 
-    def _set_leader(self, standing: Standing, leader: str, url: str, epoch: int) -> None:
+    def _set_leader(self, standing: GroupStanding, leader: str, url: str, epoch: int) -> None:
         if (standing.leader, standing.epoch) == (leader, epoch):
             return
         standing.leader = leader

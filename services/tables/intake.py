@@ -19,11 +19,11 @@ from aiohttp import WSMsgType, web
 from penstock import arrow_reader
 from penstock.errors import PenstockError, RemoteError, SchemaError
 from services.tables.forward import Forward
+from services.tables.leadership_term import not_leader
 from services.tables.lookup import FORWARDED, USER, Lookup
 from services.tables.replica import Replica
 from services.tables.settings import TablesSettings
-from services.tables.term import not_leader
-from services.tables.writes import OFFSET_PREFIXES, Outcome, Write
+from services.tables.writes import OFFSET_PREFIXES, ProducerWrite, WriteOutcome
 
 Answer = dict[str, Any]
 
@@ -66,7 +66,7 @@ class _Reply:
         self._tell({"seq": self.sequence, "error": error.to_dict(), "leader": self._where()})
 
 
-class Intake:
+class ProducerIntake:
     """Event loop only."""
 
     def __init__(self, settings: TablesSettings, tables: Lookup, others: Forward) -> None:
@@ -92,7 +92,7 @@ class Intake:
         message.
         """
         user = request[USER]
-        replica = self._tables.named(user, "WRITE", request.query.get("table", ""))
+        replica = self._tables.by_name(user, "WRITE", request.query.get("table", ""))
         socket = web.WebSocketResponse(
             max_msg_size=self._settings.max_body, compress=False, heartbeat=20.0
         )
@@ -133,14 +133,14 @@ class Intake:
         except PenstockError as error:
             reply.set_exception(error)
 
-    async def _write_of(self, head: _Head, data: bytes, done: Outcome) -> Write:
+    async def _write_of(self, head: _Head, data: bytes, done: WriteOutcome) -> ProducerWrite:
         """The write in a message; a large one is read beside the event loop. Raises SchemaError."""
         if len(data) <= arrow_reader.INLINE_BYTES:
             table = arrow_reader.read(data, self._limits)
         else:
             table = await asyncio.to_thread(arrow_reader.read, data, self._limits)
         rows = table.replace_schema_metadata(None)
-        return Write(
+        return ProducerWrite(
             head.producer,
             head.sequence,
             head.settled,
@@ -161,7 +161,7 @@ class Intake:
 
     async def _write(self, request: web.Request) -> web.Response:
         """One write over HTTP, on any node."""
-        replica = self._tables.asked(request, "WRITE")
+        replica = self._tables.of_request(request, "WRITE")
         data = await request.read()
         begun = time.monotonic()
         try:
@@ -179,7 +179,7 @@ class Intake:
 
     async def _producer(self, request: web.Request) -> web.Response:
         """The last write of a producer that is certain, as the leader knows it; 0: none."""
-        replica = self._tables.asked(request, "WRITE")
+        replica = self._tables.of_request(request, "WRITE")
         if not self._tables.session(replica).serving:
             raise not_leader(replica.name, "it is about to")
         known = replica.copy.producers.get(request.query.get("id", ""))

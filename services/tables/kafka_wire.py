@@ -141,7 +141,7 @@ def authenticate(correlation: int, client: bytes, said: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def authenticated(answer: bytes) -> bytes | None:
+def parse_authentication(answer: bytes) -> bytes | None:
     """What the broker's mechanism says in its answer to `authenticate`; None: it refuses the
     login.
     """
@@ -162,7 +162,7 @@ class Written:
     time: int
 
 
-def written(answer: bytes) -> Written:
+def parse_produced(answer: bytes) -> Written:
     """What *answer* to `produce` says, which is without length and correlation id."""
     (length,) = struct.unpack_from(">h", answer, 4)
     return Written(*struct.unpack_from(">hqq", answer, 6 + length + 4 + 4))

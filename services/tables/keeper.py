@@ -20,10 +20,11 @@ from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, ConfigError
 from penstock.log import get
 from penstock.raft import Group
-from services.tables.copy import Copy, Shape
+from services.tables.copy import Copy
 from services.tables.replica import Replica
-from services.tables.rows import Rows
+from services.tables.rows import TableRows
 from services.tables.settings import TablesSettings
+from services.tables.shape import Shape
 
 log = get(__name__)
 _QUEUE_BYTES = 16 << 20
@@ -39,7 +40,7 @@ _REST = 0.02
 _KNOWN_REST = 0.1
 
 
-class Keeper:
+class ReplicaKeeper:
     """One per node."""
 
     def __init__(
@@ -195,35 +196,35 @@ class Keeper:
             if t.replicated is not None and t.replicated.group in self._groups
         }
         for table_id in [i for i in self._replicas if i not in wanted]:
-            replica = self._replicas.pop(table_id)
-            replica.drop()
-            self._positions.pop(replica.table.topic, None)
-            if reading.pop(replica.table.topic, None) is not None:
-                reader.remove([(replica.table.topic, 0)])
-            replica.copy.remove()
-            log.info("table dropped", table=replica.name)
-        topics = (
-            self._admin.topics() if any(t.topic not in reading for t in wanted.values()) else {}
-        )
-        complete = True
-        for table in wanted.values():
-            if table.topic in reading:
-                continue
-            if table.topic not in topics:
-                complete = False
-                continue
-            replica = self._replicas.get(table.id) or self._open(table)
-            self._replicas[table.id] = replica
-            start = max(
-                replica.copy.offset, self._admin.start_offsets([(table.topic, 0)])[table.topic, 0]
-            )
-            end = self._admin.end_offsets([(table.topic, 0)])[table.topic, 0]
-            self._ends[table.topic] = end if start < end else 0
-            reader.add({(table.topic, 0): start})
-            reading[table.topic] = replica
-        if complete:
+            self._drop(table_id, reader, reading)
+        new = [t for t in wanted.values() if t.topic not in reading]
+        topics = self._admin.topics() if new else {}
+        for table in new:
+            if table.topic in topics:
+                self._begin(table, reader, reading)
+        if all(t.topic in topics for t in new):
             self._followed = revision
             self._remove_leftovers({str(i) for i in wanted})
+
+    def _drop(self, table_id: int, reader: Reader, reading: dict[str, Replica]) -> None:
+        replica = self._replicas.pop(table_id)
+        replica.drop()
+        self._positions.pop(replica.table.topic, None)
+        if reading.pop(replica.table.topic, None) is not None:
+            reader.remove([(replica.table.topic, 0)])
+        replica.copy.remove()
+        log.info("table dropped", table=replica.name)
+
+    def _begin(self, table: Table, reader: Reader, reading: dict[str, Replica]) -> None:
+        """Read a table's log from where its copy ends."""
+        replica = self._replicas.get(table.id) or self._open(table)
+        self._replicas[table.id] = replica
+        partition = (table.topic, 0)
+        start = max(replica.copy.offset, self._admin.start_offsets([partition])[partition])
+        end = self._admin.end_offsets([partition])[partition]
+        self._ends[table.topic] = end if start < end else 0
+        reader.add({partition: start})
+        reading[table.topic] = replica
 
     def _open(self, table: Table) -> Replica:
         assert table.replicated is not None
@@ -240,7 +241,7 @@ class Keeper:
             rows=copy.next,
             earliest=copy.earliest,
         )
-        return Replica(table, Rows(table, ahead), copy, self._loop, hurry=self._awaited.set)
+        return Replica(table, TableRows(table, ahead), copy, self._loop, hurry=self._awaited.set)
 
     def _remove_leftovers(self, known: set[str]) -> None:
         """Files of tables that were dropped while this node was away."""

@@ -30,7 +30,7 @@ class Listed:
     times: list[Any]
 
 
-class Keys:
+class TableKeys:
     """Of the rows that a copy has. One thread notes and forgets, under the copy's lock; anybody may
     look.
     """
@@ -91,7 +91,7 @@ class Taker:
     read back yet.
     """
 
-    def __init__(self, known: Keys) -> None:
+    def __init__(self, known: TableKeys) -> None:
         self._known = known
         #: key → time of the newest row under way
         self._under_way: dict[Any, Any] = {}
@@ -125,11 +125,11 @@ class Taker:
                 states.append("U" if there else "N")
         return taken, states
 
-    def sent(self, number: int, listed: Listed) -> None:
+    def note_sent(self, number: int, listed: Listed) -> None:
         """Rows are in record *number*."""
         self._sent.append((number, listed))
 
-    def settled(self, number: int) -> None:
+    def settle(self, number: int) -> None:
         """The copy has the rows of the records up to *number*."""
         while self._sent and self._sent[0][0] <= number:
             _, listed = self._sent.popleft()

@@ -12,11 +12,11 @@ from penstock.access import Access
 from penstock.catalog.model import Right
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import CatalogError, SchemaError
-from services.tables.election import Election, Standing
-from services.tables.keeper import Keeper
+from services.tables.election import Election, GroupStanding
+from services.tables.keeper import ReplicaKeeper
+from services.tables.leadership_term import not_leader
 from services.tables.replica import Replica
-from services.tables.session import Session
-from services.tables.term import not_leader
+from services.tables.session import LeaderSession
 
 #: where a request says whose it is
 USER = "user"
@@ -28,7 +28,12 @@ class Lookup:
     """Event loop only."""
 
     def __init__(
-        self, alias: str, catalog: CatalogReader, keeper: Keeper, election: Election, access: Access
+        self,
+        alias: str,
+        catalog: CatalogReader,
+        keeper: ReplicaKeeper,
+        election: Election,
+        access: Access,
     ) -> None:
         """`alias`: of this node."""
         self.alias = alias
@@ -52,20 +57,20 @@ class Lookup:
         kind = "is no stream table of a group" if entry is not None else "does not exist"
         raise CatalogError(f"table {database}.{table} {kind}", code="E_NO_TABLE")
 
-    def asked(self, request: web.Request, right: Right) -> Replica:
-        """The table of the path, for somebody who needs *right*."""
+    def of_request(self, request: web.Request, right: Right) -> Replica:
+        """Find the table of the path, for somebody who needs *right*."""
         return self._for(
             request[USER], right, request.match_info["db"], request.match_info["table"]
         )
 
-    def named(self, user: str, right: Right, name: str) -> Replica:
+    def by_name(self, user: str, right: Right, name: str) -> Replica:
         database, dot, table = name.partition(".")
         if not dot:
             raise SchemaError("a table is database.name", code="E_BODY")
         return self._for(user, right, database, table)
 
     def _for(self, user: str, right: Right, database: str, table: str) -> Replica:
-        """Who may not know of a table is not told whether it exists. Raises AuthError,
+        """Find a table; without the right nobody is told whether it exists. Raises AuthError,
         CatalogError.
         """
         entry = self.catalog.catalog.table(database, table)
@@ -75,18 +80,18 @@ class Lookup:
             self.access.require(user, right, entry)
         return self.replica(database, table)
 
-    def seen(self, request: web.Request) -> list[Replica]:
-        """The tables that the caller has some right on."""
+    def visible_to(self, request: web.Request) -> list[Replica]:
+        """Return the tables that the caller has some right on."""
         return [r for r in self._keeper.all() if self.access.sees(request[USER], r.table)]
 
-    def standing(self, replica: Replica) -> Standing:
+    def standing(self, replica: Replica) -> GroupStanding:
         return self._election.standings[replica.replicated.group]
 
-    def session_of(self, replica: Replica) -> Session | None:
+    def session_of(self, replica: Replica) -> LeaderSession | None:
         """The session of a table that this node leads."""
         return self._election.session(replica.replicated.group, replica.table.id)
 
-    def session(self, replica: Replica) -> Session:
+    def session(self, replica: Replica) -> LeaderSession:
         """The same. Raises RemoteError (`E_NOT_LEADER`), which says who does."""
         session = self.session_of(replica)
         if session is None:

@@ -19,11 +19,11 @@ import pyarrow as pa
 from penstock.clock import Clock
 from penstock.errors import BusError
 from services.tables.keys import Listed, Taker
+from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Content, Replica
-from services.tables.rows import Few, Rows
+from services.tables.rows import NumberedRows, TableRows
 from services.tables.stamp import Trace, pack
-from services.tables.term import Term
-from services.tables.writes import Cut, Entry, Write, cuts, ends, whole
+from services.tables.writes import Cut, Entry, ProducerWrite, cuts, ends, whole
 
 _RECORD_LIMIT = 6 << 20
 _Places = npt.NDArray[np.int64]
@@ -47,13 +47,13 @@ class Short:
     value: bytes
     number: int
     cut: Cut
-    few: Few
+    few: NumberedRows
 
 
-class Records:
-    """Used by one thread at a time; `settled` from any."""
+class RecordBuilder:
+    """Used by one thread at a time; `settle` from any."""
 
-    def __init__(self, replica: Replica, term: Term, clock: Clock) -> None:
+    def __init__(self, replica: Replica, term: LeadershipTerm, clock: Clock) -> None:
         self._replica = replica
         self._epoch = term.epoch
         self._leader = term.leader
@@ -81,14 +81,14 @@ class Records:
         """The next row is number *row*: the log is read as far as the epoch's beginning."""
         self._row = row
 
-    def settled(self, number: int) -> None:
+    def settle(self, number: int) -> None:
         """The copy has the rows of the records up to *number*."""
         with self._taking:
-            self._taker.settled(number)
+            self._taker.settle(number)
 
     # --------------------------------------------------------------- a small write that comes alone
 
-    def short(self, write: Write) -> Short | None:
+    def short(self, write: ProducerWrite) -> Short | None:
         """Its record, made the short way; None: it has to be made the long one."""
         shape = self._replica.copy.shape
         few = (
@@ -118,17 +118,19 @@ class Records:
 
     # ---------------------------------------------------------------- any writes
 
-    def given(self, writes: Sequence[Write]) -> pl.DataFrame:
+    def to_frame(self, writes: Sequence[ProducerWrite]) -> pl.DataFrame:
         """The rows of *writes* that are not in the log yet. Raises SchemaError: one does not
         fit.
         """
         if not writes:
             return self._replica.rows.empty()
-        return self._replica.rows.given(
+        return self._replica.rows.to_frame(
             _concat([w.data.slice(w.skip) for w in writes]), self._clock.now()
         )
 
-    def cut(self, frame: pl.DataFrame, writes: Sequence[Write]) -> tuple[pl.DataFrame, list[Cut]]:
+    def cut(
+        self, frame: pl.DataFrame, writes: Sequence[ProducerWrite]
+    ) -> tuple[pl.DataFrame, list[Cut]]:
         """Those rows of *writes* that are new by key, and how they lie in records."""
         if not writes:
             return frame, []
@@ -136,18 +138,18 @@ class Records:
         begins = np.cumsum([0, *(w.rows - w.skip for w in writes)])
         if self._replica.copy.shape.key_columns and frame.height:
             frame, taken = self._by_keys(frame, begins.tolist())
-        if len(writes) == 1 and Rows.fits(frame):
+        if len(writes) == 1 and TableRows.fits(frame):
             return frame, [whole(writes[0], frame.height)]
         borders = np.searchsorted(taken, begins).tolist()
         return frame, cuts(
             writes,
             taken,
-            ends(borders, Rows.step(frame), lambda low, high: Rows.fits(frame[low:high])),
+            ends(borders, TableRows.step(frame), lambda low, high: TableRows.fits(frame[low:high])),
         )
 
     def _by_keys(self, frame: pl.DataFrame, borders: list[int]) -> tuple[pl.DataFrame, _Places]:
         """The rows that are taken because of their keys, and their places."""
-        listed = self._listed(frame)
+        listed = self._list_keys(frame)
         with self._taking:
             found, states = self._taker.take(listed, borders)
         taken = np.array(found, dtype=np.int64)
@@ -164,7 +166,7 @@ class Records:
             accepted = accepted.with_columns(told)
         return accepted, taken
 
-    def _listed(self, frame: pl.DataFrame) -> Listed:
+    def _list_keys(self, frame: pl.DataFrame) -> Listed:
         shape = self._replica.copy.shape
         wanted = frame.select(list(dict.fromkeys((*shape.key_columns, *shape.time_columns))))
         return self._replica.copy.keys.list(wanted.to_arrow().combine_chunks().to_batches()[0])
@@ -182,8 +184,8 @@ class Records:
         trace = str(Trace(self._leader, tuple(cut.parts)))
         kept: pa.RecordBatch | None = None
         if part.height:
-            numbered = self._replica.rows.numbered(part, row)
-            kept = self._replica.rows.kept(numbered)
+            numbered = self._replica.rows.number(part, row)
+            kept = self._replica.rows.to_batch(numbered)
             # a record that says nothing of writes is one write, and is made in an eighth of the
             # time
             counts = cut.counts if len(cut.counts) > 1 else None
@@ -195,9 +197,9 @@ class Records:
         else:
             values = [self._codec.empty(trace=trace, **stamp)]
         if self._replica.copy.shape.key_columns and part.height:
-            listed = self._listed(part)
+            listed = self._list_keys(part)
             with self._taking:
-                self._taker.sent(number, listed)
+                self._taker.note_sent(number, listed)
         self._number = number
         self._row = row + part.height
         return Sent(

@@ -25,8 +25,8 @@ from penstock.codec import schema_ids
 from penstock.log import get
 from services.tables.chunk import Chunk
 from services.tables.copy import Copy
-from services.tables.rows import Rows
-from services.tables.stamp import Part, Trace, parse_trace, unpack
+from services.tables.rows import TableRows
+from services.tables.stamp import Trace, WritePart, parse_trace, unpack
 
 log = get(__name__)
 
@@ -39,7 +39,7 @@ class Content:
 
     stamp: int
     leader: str
-    parts: tuple[Part, ...]
+    parts: tuple[WritePart, ...]
     first: int
     rows: pa.RecordBatch | None
 
@@ -48,7 +48,7 @@ class Listener(Protocol):
     """A leader's session, asked and told in the log thread."""
 
     def content(self, value: bytes | None) -> Content | None: ...
-    def applied(
+    def note_applied(
         self, offset: int, epoch: int, number: int, leader: str, accepted: bool
     ) -> None: ...
 
@@ -61,7 +61,7 @@ class Replica:
     def __init__(
         self,
         table: Table,
-        rows: Rows,
+        rows: TableRows,
         copy: Copy,
         loop: asyncio.AbstractEventLoop,
         *,
@@ -117,11 +117,11 @@ class Replica:
                 self._append(kept, int(times[0]), int(times[1]))
             elif first > self.copy.next:
                 self.copy.skip(first)
-            self.copy.reached(max(batch.next_offset, self.copy.offset))
+            self.copy.advance(max(batch.next_offset, self.copy.offset))
             session = self.session
         if session is not None:
             for offset, epoch, number, leader, accepted in told:
-                session.applied(offset, epoch, number, leader, accepted)
+                session.note_applied(offset, epoch, number, leader, accepted)
         self._call(self._wake)
 
     def take(self, offset: int, time: int, content: Content) -> bool:
@@ -138,7 +138,7 @@ class Replica:
                 return False
             if content.rows is not None and content.rows.num_rows:
                 self._append([content.rows], time, time)
-            self.copy.reached(offset + 1)
+            self.copy.advance(offset + 1)
         self._call(self._wake)
         return True
 
@@ -166,10 +166,10 @@ class Replica:
         }
         found = [(int(batch.offsets[i]), c) for i, c in own.items()]
         return sorted(
-            [*found, *self._decoded(batch, [i for i in places if i not in own])], key=itemgetter(0)
+            [*found, *self._decode(batch, [i for i in places if i not in own])], key=itemgetter(0)
         )
 
-    def _decoded(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
+    def _decode(self, batch: Batch, places: list[int]) -> list[tuple[int, Content]]:
         """Contents of records with their offsets; what cannot be used is left out."""
         if not places:
             return []
@@ -181,7 +181,7 @@ class Replica:
                 reason=reason,
                 place=index,
             )
-        rows = self.rows.kept(decoded.rows)
+        rows = self.rows.to_batch(decoded.rows)
         meta = (
             decoded.records.get_column(name).to_list()
             for name in ("_record", "rows", "producer", "from_offset", "offset", "trace")

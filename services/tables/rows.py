@@ -31,7 +31,7 @@ _ARROW = pl.CompatLevel.oldest()
 
 
 @dataclass(frozen=True)
-class Few:
+class NumberedRows:
     """Numbered rows: their values as the codec takes them, and as copies keep them, which is made
     when somebody asks.
     """
@@ -53,7 +53,7 @@ class _Plain:
     places: tuple[tuple[int, pa.DataType | None], ...]
 
 
-class Rows:
+class TableRows:
     """Of one table version. Safe to share."""
 
     def __init__(self, table: Table, max_ahead: int) -> None:
@@ -71,7 +71,7 @@ class Rows:
         replicated = table.replicated
         #: filled by the leader when rows come without it
         self.stamped = replicated.timestamp_column if replicated is not None else None
-        self.schema = self.kept(self.empty()).schema
+        self.schema = self.to_batch(self.empty()).schema
         #: of the last such write
         self._plain = _Plain(pa.schema([]), ())
         self._short = self.stamped is None and not any(
@@ -84,7 +84,7 @@ class Rows:
 
     # ---------------------------------------------------------------- in
 
-    def given(self, data: pa.Table, now: int) -> pl.DataFrame:
+    def to_frame(self, data: pa.Table, now: int) -> pl.DataFrame:
         """A producer's rows as a frame of all user columns; *now* is nanoseconds.
 
         Raises:
@@ -92,7 +92,7 @@ class Rows:
         """
         ticks = now * TICKS_PER_SECOND[self.table.precision] // 10**9
         try:
-            made = self._fitted(_columns(data), data.num_rows, ticks)
+            made = self._fit(_columns(data), data.num_rows, ticks)
             self._check(made, ticks)
         except SchemaError:
             raise
@@ -101,11 +101,11 @@ class Rows:
             raise SchemaError(
                 "the rows cannot be read", code="E_ROW", detail=type(wrong).__name__
             ) from None
-        if not data.schema.equals(self._plain.schema) and self._unchanged(data.schema):
+        if not data.schema.equals(self._plain.schema) and self._is_plain(data.schema):
             self._plain = _Plain(data.schema, self._places(data.schema))
         return made
 
-    def _unchanged(self, schema: pa.Schema) -> bool:
+    def _is_plain(self, schema: pa.Schema) -> bool:
         """Whether a batch of *schema* holds the table's own columns, in its order and types."""
         if self.stamped is not None or schema.names != [c.name for c in self.user]:
             return False
@@ -125,7 +125,7 @@ class Rows:
         )
         return tuple((i, None if types[i] == kept else kept) for i, kept in found)
 
-    def _fitted(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
+    def _fit(self, columns: list[pl.Series], height: int, ticks: int) -> pl.DataFrame:
         """All user columns from those that were sent."""
         named: dict[str, pl.Series] = {}
         for series in columns:
@@ -154,30 +154,15 @@ class Rows:
         return pl.DataFrame([named[c.name] for c in self.user])
 
     def _cast(self, series: pl.Series, column: Column) -> pl.Series:
+        """Return a column in the table's own type. Raises SchemaError when a value does not fit."""
         kind = column.type
         wanted = kind.polars()
         if series.dtype == wanted and series.name == column.name and kind.kind != "TIMESTAMP":
             return series
         try:
             if kind.kind == "TIMESTAMP":
-                if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
-                    series = to_ticks(series, self.table.precision)
-                elif not (series.dtype.is_integer() or series.dtype == pl.Null):
-                    raise SchemaError(
-                        f'column "{column.name}" takes times, not {series.dtype}', code="E_ROW"
-                    )
-                return series.cast(pl.Int64).alias(column.name)
-            text = series.dtype in (pl.String, pl.Categorical) or isinstance(series.dtype, pl.Enum)
-            if kind.text and not text and series.dtype != pl.Null or text and not kind.text:
-                raise SchemaError(
-                    f'column "{column.name}" is {kind}, not {series.dtype}', code="E_ROW"
-                )
-            if kind.integer and series.dtype.is_float() and (series != series.round()).any():
-                raise SchemaError(
-                    f'a value of column "{column.name}" is not whole, as {kind} is',
-                    code="E_ROW",
-                    hint="round it first",
-                )
+                return self._to_ticks(series, column.name).alias(column.name)
+            _check_kind(series, column)
             return series.cast(wanted, strict=True).alias(column.name)
         except pl.exceptions.PolarsError as wrong:
             raise SchemaError(
@@ -185,6 +170,13 @@ class Rows:
                 code="E_ROW",
                 detail=str(wrong)[:200],
             ) from None
+
+    def _to_ticks(self, series: pl.Series, name: str) -> pl.Series:
+        if series.dtype == pl.Date or isinstance(series.dtype, pl.Datetime):
+            series = to_ticks(series, self.table.precision)
+        elif not (series.dtype.is_integer() or series.dtype == pl.Null):
+            raise SchemaError(f'column "{name}" takes times, not {series.dtype}', code="E_ROW")
+        return series.cast(pl.Int64)
 
     def _check(self, frame: pl.DataFrame, now: int) -> None:
         time = frame[self.user[0].name]
@@ -216,10 +208,10 @@ class Rows:
 
     # ---------------------------------------------------------------- to the log
 
-    def few(self, data: pa.Table, first: int, now: int) -> Few | None:
-        """The short way of a few plain rows, from a producer to its record: all that `given`,
-        `numbered` and `kept` do, without a query engine, whose fixed costs are most of a single
-        row's. None: they go the long way, which also says what is wrong with them.
+    def few(self, data: pa.Table, first: int, now: int) -> NumberedRows | None:
+        """Take a few plain rows the short way, from a producer to its record: all that `to_frame`,
+        `number` and `to_batch` do, without a query engine, whose fixed costs are most of a single
+        row's. Others go the long way, which also says what is wrong with them.
 
         Args:
             first: the index of the first row.
@@ -256,9 +248,9 @@ class Rows:
                 [found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema
             )
 
-        return Few(columns, kept)
+        return NumberedRows(columns, kept)
 
-    def numbered(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
+    def number(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""
         name = pl.Series("tbname", [self.table.name]).new_from_index(0, frame.height)
         ids = pl.Series(ROW_ID, np.arange(first, first + frame.height, dtype=np.int64))
@@ -279,7 +271,7 @@ class Rows:
 
     # ---------------------------------------------------------------- from the log
 
-    def kept(self, decoded: pl.DataFrame) -> pa.RecordBatch:
+    def to_batch(self, decoded: pl.DataFrame) -> pa.RecordBatch:
         """Decoded rows as copies keep them: the table's columns with real times, in one batch."""
         arrays = []
         fields = []
@@ -290,6 +282,22 @@ class Rows:
             arrays.append(array)
             fields.append(pa.field(column.name, array.type))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _check_kind(series: pl.Series, column: Column) -> None:
+    """Refuse texts where there are none, and fractions of whole numbers. Raises SchemaError."""
+    kind = column.type
+    dtype = series.dtype
+    is_text = dtype in (pl.String, pl.Categorical) or isinstance(dtype, pl.Enum)
+    lacks_text = kind.text and not is_text and dtype != pl.Null
+    if lacks_text or (is_text and not kind.text):
+        raise SchemaError(f'column "{column.name}" is {kind}, not {dtype}', code="E_ROW")
+    if kind.integer and dtype.is_float() and (series != series.round()).any():
+        raise SchemaError(
+            f'a value of column "{column.name}" is not whole, as {kind} is',
+            code="E_ROW",
+            hint="round it first",
+        )
 
 
 def _columns(data: pa.Table) -> list[pl.Series]:

@@ -53,7 +53,7 @@ class Scram:
             nonce, salt, rounds = (
                 _value(part, name) for part, name in zip(text.split(",", 2), "rsi", strict=True)
             )
-            salted = self._salted(base64.b64decode(salt, validate=True), int(rounds))
+            salted = self._salt_password(base64.b64decode(salt, validate=True), int(rounds))
         except (ValueError, binascii.Error) as wrong:
             raise BusError("the broker's challenge cannot be read") from wrong
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
@@ -71,7 +71,7 @@ class Scram:
         if not hmac.compare_digest(word, b"v=" + base64.b64encode(self._proof_of_server)):
             raise BusError("the broker does not know the password itself")
 
-    def _salted(self, salt: bytes, rounds: int) -> bytes:
+    def _salt_password(self, salt: bytes, rounds: int) -> bytes:
         if not 1 <= rounds <= _MOST_ROUNDS:
             raise ValueError(rounds)
         return hashlib.pbkdf2_hmac(self._hash, self._password, salt, rounds)

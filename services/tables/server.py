@@ -29,8 +29,8 @@ from penstock.presence import Registry
 from services.tables.chunk import encode, join
 from services.tables.election import Election
 from services.tables.forward import Forward
-from services.tables.intake import Intake
-from services.tables.keeper import Keeper
+from services.tables.intake import ProducerIntake
+from services.tables.keeper import ReplicaKeeper
 from services.tables.lookup import USER, Lookup
 from services.tables.settings import TablesSettings
 from services.tables.subscriptions import Subscriptions
@@ -65,7 +65,7 @@ class Server:
         self,
         settings: TablesSettings,
         catalog: CatalogReader,
-        keeper: Keeper,
+        keeper: ReplicaKeeper,
         election: Election,
         registry: Registry,
         clock: Clock,
@@ -87,7 +87,7 @@ class Server:
         access = Access(lambda: catalog.catalog, settings.user)
         self._tables = Lookup(settings.alias, catalog, keeper, election, access)
         self._others = Forward(settings, context)
-        self.intake = Intake(settings, self._tables, self._others)
+        self.intake = ProducerIntake(settings, self._tables, self._others)
         self.subscriptions = Subscriptions(settings, self._tables, registry, self._others)
         self._started = time.time()
 
@@ -182,7 +182,7 @@ class Server:
             )
         tables = [
             {"table": r.name, "group": r.replicated.group, "next": r.copy.next}
-            for r in self._tables.seen(request)
+            for r in self._tables.visible_to(request)
         ]
         body = {
             "node": self._tables.alias,
@@ -199,7 +199,9 @@ class Server:
         entry = self._catalog.catalog.table(database, name)
         writes = entry is not None and self._tables.access.may(request[USER], "WRITE", entry)
         replica = (
-            self._tables.replica(database, name) if writes else self._tables.asked(request, "READ")
+            self._tables.replica(database, name)
+            if writes
+            else self._tables.of_request(request, "READ")
         )
         columns = [[c.name, str(c.type)] for c in replica.table.columns if c.name != ROW_ID]
         replicated = replica.replicated
@@ -237,7 +239,7 @@ class Server:
         )
 
     async def _stat(self, request: web.Request) -> web.Response:
-        seen = self._tables.seen(request)
+        seen = self._tables.visible_to(request)
         subs = [
             {
                 "topic": s.topic,
@@ -285,7 +287,7 @@ class Server:
 
     async def _rows(self, request: web.Request) -> web.Response:
         """The rows in memory, or some of them: what a select on this node sees."""
-        replica = self._tables.asked(request, "READ")
+        replica = self._tables.of_request(request, "READ")
         first = int(request.query.get("from", replica.copy.memory_first))
         limit = int(request.query.get("limit", replica.copy.shape.cache_limit))
 
@@ -297,7 +299,9 @@ class Server:
                 parts.append(chunk)
                 at = chunk.next
                 left = left - chunk.rows
-            return encode(join(parts).batch if parts else replica.rows.kept(replica.rows.empty()))
+            return encode(
+                join(parts).batch if parts else replica.rows.to_batch(replica.rows.empty())
+            )
 
         return web.Response(
             body=await asyncio.to_thread(read), content_type="application/vnd.apache.arrow.stream"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import polars as pl
@@ -25,34 +25,35 @@ import polars as pl
 from penstock import vital
 from penstock.bus import Delivery, Publisher
 from penstock.clock import Clock
-from penstock.errors import BusError, OverloadError, PenstockError, RemoteError
+from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.log import get
+from services.tables.answers import Answers
 from services.tables.direct import Direct
 from services.tables.kafka_wire import MAX_BYTES
-from services.tables.records import Records, Sent
+from services.tables.leadership_term import LeadershipTerm, not_leader
+from services.tables.records import RecordBuilder, Sent, Short
 from services.tables.replica import Content, Replica
-from services.tables.stamp import Part, Producers
-from services.tables.term import Term, not_leader
-from services.tables.writes import Cut, Entry, Offset, Write, judge
+from services.tables.sent_records import SentRecords
+from services.tables.stamp import WritePart
+from services.tables.write_ledger import WriteLedger
+from services.tables.writes import Cut, Entry, Offset, ProducerWrite
 
 log = get(__name__)
 #: writes that share records, at most: bytes
 _TOGETHER = 8 << 20
 #: largest record that goes the short way
 MAX_DIRECT = MAX_BYTES - 512
-#: refused writes that are remembered
-_REFUSED = 1_000
 
 
-class Session:
-    """`submit` from the event loop, `work` from the writer thread, `applied` from the log thread,
-    deliveries from Kafka's.
+class LeaderSession:
+    """`submit` from the event loop, `work` from the writer thread, `note_applied` from the log
+    thread, deliveries from Kafka's.
     """
 
     def __init__(
         self,
         replica: Replica,
-        term: Term,
+        term: LeadershipTerm,
         bus: Publisher,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
@@ -76,26 +77,16 @@ class Session:
         self._publishing = threading.Lock()
         self.replica = replica
         self._term = term
-        self.epoch = term.epoch
-        self.leader = term.leader
         self._bus = bus
         self._clock = clock
-        self._loop = loop
-        self._max_bytes = max_bytes
+        self._answers = Answers(loop, max_bytes)
         self._wake = wake
         self._on_over = on_over
         self._lock = threading.RLock()
         self._queue: deque[Entry] = deque()
-        self._sent: deque[Sent] = deque()
-        #: by their bytes, which hold epoch, number and leader: no two records are the same
-        self._contents: dict[bytes, Content] = {}
-        self._repeats: dict[tuple[str, int], list[Write]] = {}
-        self._under_way: set[tuple[str, int]] = set()
-        self._pending = 0
-        self._records = Records(replica, term, clock)
-        #: writes that do not fit the table, so that the same one gets the same answer
-        self._refused: OrderedDict[tuple[str, int], PenstockError] = OrderedDict()
-        self._producers = Producers(replica.copy.shape.max_producers)
+        self._sent = SentRecords()
+        self._ledger = WriteLedger(replica.copy.shape.max_producers)
+        self._records = RecordBuilder(replica, term, clock)
         self.over = ""
         #: why writes are refused although this node leads; "" when they are not
         self.refuses = ""
@@ -108,8 +99,16 @@ class Session:
         self._send(self._records.opening())
 
     @property
+    def epoch(self) -> int:
+        return self._term.epoch
+
+    @property
+    def leader(self) -> str:
+        return self._term.leader
+
+    @property
     def serving(self) -> bool:
-        """Whether writes are taken: every table of the group has begun its epoch."""
+        """Tell if writes are taken: every table of the group has begun its epoch."""
         return not self.over and self._term.serves(self.replica.table.id)
 
     @property
@@ -128,42 +127,35 @@ class Session:
             OverloadError: too much waits already.
         """
         with self._lock:
-            if self.over or not self.serving:
-                raise not_leader(self.replica.name, self.over or "it is about to")
-            if self.refuses and isinstance(entry, Write):
-                raise RemoteError(
-                    f"table {self.replica.name} takes no writes",
-                    code="E_NO_QUORUM",
-                    detail=self.refuses,
-                    hint="start the missing nodes",
-                )
-            if self._pending + entry.size > self._max_bytes and self._pending:
-                raise OverloadError(
-                    "too many writes wait", hint="wait for answers before writing more"
-                )
-            self._pending += entry.size
+            self._require_leading(entry)
+            self._answers.expect(entry)
             if self._queue or self._sent or not self._directly(entry):
                 self._queue.append(entry)
                 self._wake()
 
+    def _require_leading(self, entry: Entry) -> None:
+        """Raise RemoteError unless this node leads and has a majority."""
+        if self.over or not self.serving:
+            raise not_leader(self.replica.name, self.over or "it is about to")
+        if self.refuses and isinstance(entry, ProducerWrite):
+            raise RemoteError(
+                f"table {self.replica.name} takes no writes",
+                code="E_NO_QUORUM",
+                detail=self.refuses,
+                hint="start the missing nodes",
+            )
+
     def _directly(self, entry: Entry) -> bool:
-        """Send a small write that has the table to itself from here; False: the writer thread has
-        to.
+        """Send a small write that has the table to itself from here, or leave it to the writer
+        thread.
         """
         direct = self._direct
         topic = self.replica.table.topic
-        if direct is None or not isinstance(entry, Write) or not direct.ready(topic):
+        if direct is None or not isinstance(entry, ProducerWrite) or not direct.ready(topic):
             return False
         if not self._publishing.acquire(blocking=False):
             return False
-        try:
-            short = (
-                self._records.short(entry)
-                if judge(self._producers.get(entry.producer), entry) == "new"
-                else None
-            )
-        except Exception:
-            short = None  # the writer thread tells
+        short = self._make_short(entry)
         if short is None or len(short.value) > MAX_DIRECT or self._queue:
             self._publishing.release()
             return False
@@ -171,21 +163,28 @@ class Session:
             topic,
             short.value,
             self.replica.table.name.encode(),
-            lambda result: self._answered(sent, result),
+            lambda result: self._finish_direct(sent, result),
         )
         # the broker is at work: what follows takes none of the time that the producer waits
         sent = self._records.count(short)
         self.straight += 1
-        self._under_way.add((entry.producer, entry.sequence))
-        self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+        self._ledger.send(entry)
+        self._ledger.note(WritePart(entry.producer, entry.sequence, entry.rows, entry.rows))
         self._keep(sent)
         return True
 
-    def _answered(self, sent: Sent, result: Delivery | BusError | None) -> None:
+    def _make_short(self, write: ProducerWrite) -> Short | None:
+        """Make the record of a small write, unless it has to go the long way."""
+        try:
+            return self._records.short(write) if self._ledger.judge(write) == "new" else None
+        except Exception:
+            return None  # the writer thread tells
+
+    def _finish_direct(self, sent: Sent, result: Delivery | BusError | None) -> None:
         if result is None:
             self._hand_to_bus(sent)
         else:
-            self._delivered(sent, result)
+            self._take_delivery(sent, result)
         self._publishing.release()
         if self._queue:
             # for nothing, the writer thread would only fight this one for the interpreter
@@ -194,8 +193,8 @@ class Session:
     # ---------------------------------------------------------------- the writer thread
 
     def work(self) -> bool:
-        """Send what waits; whether there was something. While the loop has a record under way it
-        comes later.
+        """Send what waits; return False when there was nothing. While the loop has a record under
+        way it comes later.
         """
         if not self._publishing.acquire(blocking=False):
             return False
@@ -218,96 +217,87 @@ class Session:
             self._publishing.release()
             if self.over:
                 # it ended before these were sent: nobody else knows of them
-                self._answer(taken, not_leader(self.replica.name, self.over))
+                self._answers.give(taken, not_leader(self.replica.name, self.over))
         return True
 
     def _publish(self, entries: Sequence[Entry]) -> None:
-        writes: list[Write] = []
+        writes: list[ProducerWrite] = []
         offsets: list[Offset] = []
         for entry in entries:
             if isinstance(entry, Offset):
                 offsets.append(entry)
-            elif self._judged(entry):
+            elif self._admit(entry):
                 # as if it were sent: the next one of this producer follows it
-                self._producers.note(Part(entry.producer, entry.sequence, entry.rows, entry.rows))
+                self._ledger.note(WritePart(entry.producer, entry.sequence, entry.rows, entry.rows))
                 writes.append(entry)
-        if (
-            len(writes) == 1
-            and not offsets
-            and (short := self._records.short(writes[0])) is not None
-        ):
-            self._send(self._records.count(short))
-            return
+        if len(writes) == 1 and not offsets:
+            short = self._records.short(writes[0])
+            if short is not None:
+                self._send(self._records.count(short))
+                return
         accepted, found = self._records.cut(*self._frame(writes))
-        tail = found[-1] if found else None
-        for offset in offsets:
-            if tail is None:
-                tail = Cut(0, 0)
-                found.append(tail)
-            last = self._producers.get(offset.part.producer)
-            if last is None or offset.row < 0 or offset.row > last.sequence:
-                self._producers.note(offset.part)
-                tail.parts.append(offset.part)
-            tail.complete.append(offset)
+        self._add_offsets(found, offsets)
         for cut in found:
             self._send(self._records.make(cut, accepted))
+
+    def _add_offsets(self, cuts: list[Cut], offsets: Sequence[Offset]) -> None:
+        """Let the last record carry the offsets of subscriptions; make one if there is none."""
+        if not offsets:
+            return
+        if not cuts:
+            cuts.append(Cut(0, 0))
+        for offset in offsets:
+            last = self._ledger.last(offset.part.producer)
+            if last is None or offset.row < 0 or offset.row > last.sequence:
+                self._ledger.note(offset.part)
+                cuts[-1].parts.append(offset.part)
+            cuts[-1].complete.append(offset)
 
     def _send(self, sent: Sent) -> None:
         self._keep(sent)
         self._hand_to_bus(sent)
 
-    def _judged(self, write: Write) -> bool:
-        """Whether the write has to be sent; answers it, or lets it wait for its first copy, when
+    def _admit(self, write: ProducerWrite) -> bool:
+        """Tell if the write has to be sent; answer it, or let it wait for its first copy, when
         not.
         """
         try:
-            kind = judge(self._producers.get(write.producer), write)
+            kind = self._ledger.judge(write)
         except PenstockError as error:
-            self._answer([write], error)
+            self._answers.give([write], error)
             return False
-        key = (write.producer, write.sequence)
         with self._lock:
             if kind == "new" or kind == "rest":
-                self._under_way.add(key)
+                self._ledger.send(write)
                 return True
-            if key in self._under_way:
-                self._repeats.setdefault(key, []).append(write)
+            if self._ledger.hold_repeat(write):
                 return False
-            refused = self._refused.get(key)
-        self._answer([write], refused)
+            refused = self._ledger.refusal(write)
+        self._answers.give([write], refused)
         return False
 
-    def _frame(self, writes: list[Write]) -> tuple[pl.DataFrame, list[Write]]:
+    def _frame(self, writes: list[ProducerWrite]) -> tuple[pl.DataFrame, list[ProducerWrite]]:
         """The rows of all good writes; the others are answered."""
         try:
-            return self._records.given(writes), writes
+            return self._records.to_frame(writes), writes
         except PenstockError as error:
             if len(writes) == 1:
                 self._refuse(writes[0], error)
-                return self._records.given([]), []
-        good: list[Write] = []
+                return self._records.to_frame([]), []
+        good: list[ProducerWrite] = []
         frames: list[pl.DataFrame] = []
         for write in writes:
             try:
-                frames.append(self._records.given([write]))
+                frames.append(self._records.to_frame([write]))
                 good.append(write)
             except PenstockError as error:
                 self._refuse(write, error)
-        return (pl.concat(frames) if frames else self._records.given([])), good
+        return (pl.concat(frames) if frames else self._records.to_frame([])), good
 
-    def _refuse(self, write: Write, error: PenstockError) -> None:
+    def _refuse(self, write: ProducerWrite, error: PenstockError) -> None:
         with self._lock:
-            key = (write.producer, write.sequence)
-            self._under_way.discard(key)
-            waiting = self._repeats.pop(key, [])
-            if write.after is not None:
-                # its rows may come again in other writes: none of them is there
-                self._producers.note(Part(write.producer, write.after, 0, 0 if write.after else -1))
-            else:
-                self._refused[key] = error
-            while len(self._refused) > _REFUSED:
-                self._refused.popitem(last=False)
-        self._answer([write, *waiting], error)
+            waiting = self._ledger.refuse(write, error)
+        self._answers.give([write, *waiting], error)
 
     def _keep(self, sent: Sent) -> None:
         """Whoever waits for a record is answered when it is in the log, or when the session
@@ -316,9 +306,7 @@ class Session:
         with self._lock:
             if self.over:
                 return
-            self._sent.append(sent)
-            if sent.content is not None:
-                self._contents[sent.value] = sent.content
+            self._sent.add(sent)
 
     def _hand_to_bus(self, sent: Sent) -> None:
         if self.over:
@@ -328,12 +316,12 @@ class Session:
             sent.value,
             key=self.replica.table.name.encode(),
             partition=0,
-            on_delivery=lambda result: self._delivered(sent, result),
+            on_delivery=lambda result: self._take_delivery(sent, result),
         )
 
     # ------------------------------------------------------------ Kafka's thread and the log thread
 
-    def _delivered(self, sent: Sent, result: Delivery | BusError) -> None:
+    def _take_delivery(self, sent: Sent, result: Delivery | BusError) -> None:
         if isinstance(result, BusError):
             self.end(f"Kafka did not take a record: {result.detail or result.message}")
             return
@@ -351,9 +339,11 @@ class Session:
     def content(self, value: bytes | None) -> Content | None:
         """What a record of the log says, if it is one that this session has sent."""
         with self._lock:
-            return self._contents.get(value) if value is not None else None
+            return self._sent.content(value)
 
-    def applied(self, offset: int, epoch: int, number: int, leader: str, accepted: bool) -> None:
+    def note_applied(
+        self, offset: int, epoch: int, number: int, leader: str, accepted: bool
+    ) -> None:
         """A record was read from the log, and counted or not."""
         mine = epoch == self.epoch and leader == self.leader
         if not mine:
@@ -368,31 +358,26 @@ class Session:
                 return
             if number == 0:
                 copy = self.replica.copy
-                self._producers = copy.producers.copy()
+                self._ledger.begin(copy.producers.copy())
                 self._records.begin(copy.next)
                 self._term.began(self.replica.table.id, self._clock.monotonic())
             self._settle(number)
 
     def _settle(self, number: int) -> None:
         """Records up to *number* are in the log for good, and in this node's copy."""
-        self._records.settled(number)
+        self._records.settle(number)
         self._confirm(number)
 
     def _confirm(self, number: int) -> None:
         """All records up to *number* are certain."""
         done: list[Entry] = []
-        while self._sent and self._sent[0].number <= number:
-            sent = self._sent.popleft()
-            self._contents.pop(sent.value, None)
-            for entry in sent.complete:
-                done.append(entry)
-                if isinstance(entry, Write):
-                    key = (entry.producer, entry.sequence)
-                    self._under_way.discard(key)
-                    done += self._repeats.pop(key, [])
-                    self.acked_rows += entry.rows
+        for entry in self._sent.take_until(number):
+            done.append(entry)
+            if isinstance(entry, ProducerWrite):
+                done += self._ledger.confirm(entry)
+                self.acked_rows += entry.rows
         if done:
-            self._answer(done, None)
+            self._answers.give(done, None)
 
     def end(self, why: str) -> None:
         """Stop: whoever waits is told to go to the next leader; what is under way may have happened
@@ -402,38 +387,10 @@ class Session:
             if self.over:
                 return
             self.over = why
-            left = [
-                *self._queue,
-                *(e for s in self._sent for e in s.complete),
-                *(w for ws in self._repeats.values() for w in ws),
-            ]
+            left = [*self._queue, *self._sent.clear(), *self._ledger.waiting()]
             self._queue.clear()
-            self._sent.clear()
-            self._contents.clear()
         log.info(
             "leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why
         )
-        self._answer(left, not_leader(self.replica.name, why))
+        self._answers.give(left, not_leader(self.replica.name, why))
         self._on_over(why)
-
-    def _answer(self, entries: Sequence[Entry], error: PenstockError | None) -> None:
-        with self._lock:
-            self._pending -= sum(e.size for e in entries)
-        if not entries or self._loop.is_closed():
-            return
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            self._loop.call_soon_threadsafe(_resolve, list(entries), error)
-        else:
-            _resolve(entries, error)  # this is the loop
-
-
-def _resolve(entries: Sequence[Entry], error: PenstockError | None) -> None:
-    for entry in entries:
-        if entry.done.done():
-            continue
-        if error is not None:
-            entry.done.set_exception(error)
-        else:
-            entry.done.set_result(entry.rows if isinstance(entry, Write) else entry.row)

@@ -74,13 +74,13 @@ class TablesSettings(Settings):
 
     @property
     def url(self) -> str:
-        return self._secured(self.advertised_url or f"http://{self.host}:{self.port}")
+        return self._with_scheme(self.advertised_url or f"http://{self.host}:{self.port}")
 
     @property
     def url_for_clients(self) -> str:
         """Empty: `url`."""
-        return self._secured(self.client_url)
+        return self._with_scheme(self.client_url)
 
-    def _secured(self, url: str) -> str:
+    def _with_scheme(self, url: str) -> str:
         """With a certificate the node speaks TLS only, whatever its address was written like."""
         return url.replace("http://", "https://", 1) if self.tls_cert is not None else url

@@ -27,7 +27,7 @@ def unpack(offset: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Part:
+class WritePart:
     """*done* of the *total* rows of a producer's write *sequence* are in the log with this record
     and those before it.
     """
@@ -45,7 +45,7 @@ class Trace:
     """
 
     leader: str
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WritePart, ...] = ()
 
     def __str__(self) -> str:
         parts = ",".join(
@@ -60,7 +60,9 @@ def parse_trace(text: str | None) -> Trace:
     if not bar:
         raise ValueError("no trace of a leader")
     found = (piece.split(":") for piece in rest.split(",") if piece)
-    return Trace(leader, tuple(Part(unquote(p), int(s), int(d), int(t)) for p, s, d, t in found))
+    return Trace(
+        leader, tuple(WritePart(unquote(p), int(s), int(d), int(t)) for p, s, d, t in found)
+    )
 
 
 @dataclass
@@ -89,14 +91,14 @@ class Fence:
         return True
 
 
-class Producers:
+class ProducerPositions:
     """The last write of each producer, newest last; the oldest are forgotten beyond *limit*."""
 
-    def __init__(self, limit: int, known: Iterable[Part] = ()) -> None:
+    def __init__(self, limit: int, known: Iterable[WritePart] = ()) -> None:
         self._limit = limit
-        self._last: dict[str, Part] = {p.producer: p for p in known}
+        self._last: dict[str, WritePart] = {p.producer: p for p in known}
 
-    def note(self, part: Part) -> None:
+    def note(self, part: WritePart) -> None:
         """Take over what a record says; a total below zero makes the producer unknown."""
         self._last.pop(part.producer, None)
         if part.total < 0:
@@ -105,11 +107,11 @@ class Producers:
         while len(self._last) > self._limit:
             del self._last[next(iter(self._last))]
 
-    def get(self, producer: str) -> Part | None:
+    def get(self, producer: str) -> WritePart | None:
         return self._last.get(producer)
 
-    def copy(self) -> Producers:
-        return Producers(self._limit, self._last.values())
+    def copy(self) -> ProducerPositions:
+        return ProducerPositions(self._limit, self._last.values())
 
-    def all(self) -> list[Part]:
+    def all(self) -> list[WritePart]:
         return list(self._last.values())

@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import PenstockError, SchemaError
-from services.tables.stamp import Part
+from services.tables.stamp import WritePart
 
 
-class Outcome(Protocol):
+class WriteOutcome(Protocol):
     """Takes what becomes of a write, in the event loop; a future is one."""
 
     def done(self) -> bool: ...
@@ -26,7 +26,7 @@ class Outcome(Protocol):
 
 
 @dataclass(eq=False)
-class Write:
+class ProducerWrite:
     """Rows of one producer. `settled`: it has an answer for every write before this sequence
     number.
 
@@ -40,7 +40,7 @@ class Write:
     settled: int
     data: pa.Table
     size: int
-    done: Outcome
+    done: WriteOutcome
     after: int | None = None
     #: rows that are in the log already, from a leader that died in the middle of it
     skip: int = 0
@@ -59,15 +59,15 @@ class Offset:
 
     place: str
     row: int
-    done: Outcome
+    done: WriteOutcome
     size: int = 64
 
     @property
-    def part(self) -> Part:
-        return Part(self.place, max(self.row, 0), 0, -1 if self.row < 0 else 0)
+    def part(self) -> WritePart:
+        return WritePart(self.place, max(self.row, 0), 0, -1 if self.row < 0 else 0)
 
 
-Entry = Write | Offset
+Entry = ProducerWrite | Offset
 
 
 #: names that only offsets of subscriptions have among the producers
@@ -85,8 +85,8 @@ def offset_producer(action: str, owner: int = 0) -> str:
     return f"u:{owner}:{action}" if owner else f"o:{action}"
 
 
-def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
-    """What a write is: new, all there already, or there in part (then `skip` says how far).
+def judge(last: WritePart | None, write: ProducerWrite) -> Literal["new", "repeat", "rest"]:
+    """Tell what a write is: new, all there already, or there in part (then `skip` says how far).
 
     Raises:
         SchemaError: `E_SEQUENCE`: writes of this producer before it have not arrived, or its last
@@ -102,23 +102,21 @@ def judge(last: Part | None, write: Write) -> Literal["new", "repeat", "rest"]:
             detail=f"that is {reached}",
             hint="ask how far the producer is, and send what lies behind that",
         )
-    if last is not None and write.sequence < last.sequence:
-        return "repeat"
-    if last is not None and write.sequence == last.sequence:
-        if last.done >= last.total:
+    if last is not None and write.sequence <= last.sequence:
+        if write.sequence < last.sequence or last.done >= last.total:
             return "repeat"
         write.skip = last.done
         return "rest"
     follows = last is not None and write.sequence == last.sequence + 1
-    if not follows and write.sequence != write.settled:
-        known = "none is known" if last is None else f"the last one is {last.sequence}"
-        raise SchemaError(
-            f"write {write.sequence} of a producer is out of order",
-            code="E_SEQUENCE",
-            detail=known,
-            hint="send all writes again that have no answer, in order",
-        )
-    return "new"
+    if follows or write.sequence == write.settled:
+        return "new"
+    known = "none is known" if last is None else f"the last one is {last.sequence}"
+    raise SchemaError(
+        f"write {write.sequence} of a producer is out of order",
+        code="E_SEQUENCE",
+        detail=known,
+        hint="send all writes again that have no answer, in order",
+    )
 
 
 @dataclass
@@ -129,7 +127,7 @@ class Cut:
 
     low: int
     high: int
-    parts: list[Part] = field(default_factory=list)
+    parts: list[WritePart] = field(default_factory=list)
     complete: list[Entry] = field(default_factory=list)
     #: accepted rows of each write in it
     counts: list[int] = field(default_factory=list)
@@ -158,7 +156,9 @@ def ends(borders: Sequence[int], step: int, small: Callable[[int, int], bool]) -
     return found or [0]
 
 
-def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[int]) -> list[Cut]:
+def cuts(
+    writes: Sequence[ProducerWrite], taken: npt.NDArray[np.int64], ends: Sequence[int]
+) -> list[Cut]:
     """How the writes lie in records.
 
     Args:
@@ -180,7 +180,9 @@ def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[i
                 break
             write = writes[w]
             reached = min(upto, end) - start
-            cut.parts.append(Part(write.producer, write.sequence, reached + write.skip, write.rows))
+            cut.parts.append(
+                WritePart(write.producer, write.sequence, reached + write.skip, write.rows)
+            )
             inside = np.searchsorted(taken[low:high], [max(start, before), min(upto, end)])
             if inside[1] > inside[0]:
                 cut.counts.append(int(inside[1] - inside[0]))
@@ -194,7 +196,7 @@ def cuts(writes: Sequence[Write], taken: npt.NDArray[np.int64], ends: Sequence[i
     return found
 
 
-def whole(write: Write, rows: int) -> Cut:
+def whole(write: ProducerWrite, rows: int) -> Cut:
     """The record of a write that has one for itself: what `cuts` finds then.
 
     Args:
@@ -203,7 +205,7 @@ def whole(write: Write, rows: int) -> Cut:
     return Cut(
         0,
         rows,
-        [Part(write.producer, write.sequence, write.rows, write.rows)],
+        [WritePart(write.producer, write.sequence, write.rows, write.rows)],
         [write],
         [rows] if rows else [],
     )

@@ -30,7 +30,7 @@ from penstock.reach import Outbound, Reach
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation.app import information
-from services.federation.server import Doorway
+from services.federation.server import LinkServer
 from services.federation.settings import FederationSettings
 from services.notifier.server import Hub
 from services.notifier.settings import NotifierSettings
@@ -82,7 +82,7 @@ async def hub(late: Sequence[Entry] = (), **settings: Any) -> AsyncIterator[Dial
 @asynccontextmanager
 async def doorway(**settings: Any) -> AsyncIterator[Dial]:
     health = Health("federation", 0)
-    made = Doorway(
+    made = LinkServer(
         FederationSettings(password="secret", **settings),
         cast(Any, _Reader()),
         health,  # type: ignore[arg-type]

@@ -22,7 +22,8 @@ from penstock.gate import Gate
 from penstock.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.appender import Appender, conform
+from services.federation.appender import LogAppender
+from services.federation.conform import conform
 from tests.nightly import drawn
 
 COLUMNS = (
@@ -65,7 +66,7 @@ class Log:
         on_delivery(Delivery(topic, partition, len(self.records), 0))
 
     def places(self) -> dict[int, tuple[int, int]]:
-        """What `held` would find: the last stamp in each partition."""
+        """What `read_places` would find: the last stamp in each partition."""
         found: dict[int, tuple[int, int]] = {}
         for partition, value in self.records:
             stamps = TableCodec(TABLE).decode([value]).records.select("offset", "ordinal").rows()
@@ -89,9 +90,9 @@ def _rows(first: int, last: int, a_record: int) -> pa.Table:
     )
 
 
-def _appender(log: Log) -> Appender:
+def _appender(log: Log) -> LogAppender:
     bus: Any = log
-    return Appender(
+    return LogAppender(
         lambda: TABLE, "f:x", bus, log.places(), TABLE.partitions, Gate(lambda _: False)
     )
 
@@ -143,13 +144,13 @@ def test_partitions_that_are_new_know_what_the_old_ones_have(anew: bool) -> None
     log = Log()
     now = [TABLE]
     bus: Any = log
-    appender = Appender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
+    appender = LogAppender(lambda: now[-1], "f:x", bus, {}, TABLE.partitions, Gate(lambda _: False))
     assert appender.append(_rows(0, 100, 10), lambda *_: None).result(0) == 100
     now.append(replace(TABLE, topic="in.d.2", partitions=6))
     if anew:
         places = appender.close(1.0)
         assert places is not None
-        appender = Appender(
+        appender = LogAppender(
             lambda: now[-1], "f:x", bus, places, appender.partitions, Gate(lambda _: False)
         )
     assert appender.append(_rows(0, 150, 10), lambda *_: None).result(0) == 50

@@ -17,8 +17,8 @@ from penstock.errors import PenstockError, RemoteError, SchemaError
 from penstock.versions import DELETE
 from services.federation import leaders as subject
 from services.federation.leaders import LeaderAppender
-from services.tables.stamp import Part
-from services.tables.writes import Write, judge
+from services.tables.stamp import WritePart
+from services.tables.writes import ProducerWrite, judge
 from tests.nightly import drawn
 from tests.unit.services.tables.kit import NOW, stream_table
 
@@ -35,7 +35,7 @@ class Leader:
         self.pool = pool
         self.patience = 30.0
         self._faults = faults
-        self.last: Part | None = None
+        self.last: WritePart | None = None
         self.numbers: list[int] = []
         self.sizes: list[int] = []
         self._late: list[bytes] = []
@@ -43,7 +43,7 @@ class Leader:
     def leader(self, table: Table, avoid: str) -> str:
         return "http://leader"
 
-    def reached(self, url: str, table: Table, producer: str) -> int:
+    def last_sequence(self, url: str, table: Table, producer: str) -> int:
         return self.last.sequence if self.last is not None else 0
 
     def write(self, url: str, table: Table, body: bytes) -> None:
@@ -70,7 +70,7 @@ class Leader:
         meta = {k.decode(): v.decode() for k, v in data.schema.metadata.items()}
         number = int(meta["penstock.seq"])
         nobody = Any
-        write = Write(
+        write = ProducerWrite(
             meta["penstock.producer"],
             number,
             number,
@@ -82,7 +82,7 @@ class Leader:
         if judge(self.last, write) == "new":
             if write.data["sym"][0].as_py() == "bad":
                 raise SchemaError("does not fit", code="E_ROW")
-            self.last = Part(write.producer, write.sequence, write.rows, write.rows)
+            self.last = WritePart(write.producer, write.sequence, write.rows, write.rows)
             self.numbers += data["n"].to_pylist()
             self.sizes.append(data.num_rows)
 

@@ -31,11 +31,11 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation import pump as pumping
 from services.federation import targets as targeting
-from services.federation.appender import Appender
-from services.federation.misfits import Unfit, shown_row
+from services.federation.appender import LogAppender
+from services.federation.misfits import Unfit, describe_row
 from services.federation.pump import Job, Pump
 from services.federation.settings import FederationSettings
-from services.federation.targets import Place
+from services.federation.targets import TablePlace
 from tests.nightly import drawn
 
 _TAGS = (Column("g", ColumnType("INT")),)
@@ -95,10 +95,10 @@ class Shard:
             self.places.setdefault(producer, {})[partition] = (place[0], place[1])
         on_delivery(Delivery(topic, partition, len(self.records), 0))
 
-    def appender(self, producer: str) -> Appender:
+    def appender(self, producer: str) -> LogAppender:
         """One that knows what is there, as after any restart."""
         bus: Any = self
-        return Appender(
+        return LogAppender(
             lambda: self.table,
             producer,
             bus,
@@ -247,7 +247,7 @@ class World:
             "SELECT * FROM d.s",
             "d",
             "UTC",
-            Place(places, "d", "t"),
+            TablePlace(places, "d", "t"),
             "earliest",
             "me",
             True,
@@ -432,6 +432,6 @@ def test_a_row_is_shown_with_what_it_holds() -> None:
         }
     )
     assert (
-        shown_row(row)
+        describe_row(row)
         == '{"tbname": "m", "_time": 5, "b": "00ff", "f": "inf", "s": "ü", "n": null}'
     )

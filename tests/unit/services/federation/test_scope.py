@@ -9,7 +9,7 @@ from penstock.catalog.view import Catalog
 from penstock.errors import PenstockError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.scope import Scope
+from services.federation.scope import QueryScope
 
 _COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
 
@@ -30,30 +30,30 @@ def _find(database: str, name: str) -> tuple[Table, None]:
 @pytest.mark.parametrize(
     "scope",
     [
-        Scope("up", None),
-        Scope("d.up", None),
-        Scope("UP", None),
-        Scope(None, 12),
-        Scope("d", None),
-        Scope(None, 5),
+        QueryScope("up", None),
+        QueryScope("d.up", None),
+        QueryScope("UP", None),
+        QueryScope(None, 12),
+        QueryScope("d", None),
+        QueryScope(None, 5),
     ],
 )
-def test_one_table_by_any_of_its_names(scope: Scope) -> None:
+def test_one_table_by_any_of_its_names(scope: QueryScope) -> None:
     assert scope.table(_catalog(), "t", _find)[0].id == 11
 
 
 @pytest.mark.parametrize(
     ("scope", "table", "code"),
     [
-        (Scope("nobody", None), "t", "E_NO_QUERY"),
-        (Scope(None, 99), "t", "E_NO_QUERY"),
-        (Scope(None, 11), "t", "E_NO_QUERY"),
-        (Scope("up", None), "s", "E_NO_TABLE"),
-        (Scope("d", None), "other.t", "E_NO_TABLE"),
-        (Scope("d", None), "x", "E_NO_TABLE"),
+        (QueryScope("nobody", None), "t", "E_NO_QUERY"),
+        (QueryScope(None, 99), "t", "E_NO_QUERY"),
+        (QueryScope(None, 11), "t", "E_NO_QUERY"),
+        (QueryScope("up", None), "s", "E_NO_TABLE"),
+        (QueryScope("d", None), "other.t", "E_NO_TABLE"),
+        (QueryScope("d", None), "x", "E_NO_TABLE"),
     ],
 )
-def test_what_is_not_there(scope: Scope, table: str, code: str) -> None:
+def test_what_is_not_there(scope: QueryScope, table: str, code: str) -> None:
     with pytest.raises(PenstockError) as wrong:
         scope.table(_catalog(), table, _find)
     assert wrong.value.code == code
@@ -61,5 +61,5 @@ def test_what_is_not_there(scope: Scope, table: str, code: str) -> None:
 
 def test_a_paused_view_does_not_run() -> None:
     with pytest.raises(PenstockError) as wrong:
-        Scope("up", None).check(_catalog("paused"))
+        QueryScope("up", None).check(_catalog("paused"))
     assert wrong.value.code == "E_QUERY_NOT_RUNNING" and '"up"' in wrong.value.message

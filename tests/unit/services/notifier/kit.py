@@ -16,7 +16,7 @@ from penstock.sql.plan import Column, Precision
 from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
-from services.notifier.parcel import Parcel, Target
+from services.notifier.message import NotifyMessage, NotifyTarget
 
 
 class _View:
@@ -71,12 +71,20 @@ def record(
     )
 
 
-def parcel(
+def message(
     offset: int, *, position: int | None = None, producer: str = "p", size: int = 10
-) -> Parcel:
+) -> NotifyMessage:
     place = (offset if position is None else position, 0)
-    return Parcel(
-        0, offset, 12, "db.s", producer, place, 1, "x" * size, (Target("ws://h:1/a", "pause"),)
+    return NotifyMessage(
+        0,
+        offset,
+        12,
+        "db.s",
+        producer,
+        place,
+        1,
+        "x" * size,
+        (NotifyTarget("ws://h:1/a", "pause"),),
     )
 
 

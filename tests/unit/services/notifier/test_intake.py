@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.bus import Batch
 from penstock.errors import BusError
 from penstock.feed import Slice, slice_of
-from services.notifier.intake import Intake
+from services.notifier.intake import EventIntake
 
 PARTITION = 2
 
@@ -26,7 +26,7 @@ class Kafka:
         self.start = 0
         self.open = 0
         self.taken: list[int] = []
-        self.intake = Intake(self._take, self._ends, self._history)  # type: ignore[arg-type]
+        self.intake = EventIntake(self._take, self._ends, self._history)  # type: ignore[arg-type]
 
     @property
     def end(self) -> int:

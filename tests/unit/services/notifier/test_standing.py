@@ -23,13 +23,13 @@ from penstock.setup.redis_server import find_redis_server
 from penstock.sql import parse_one
 from penstock.sql.statements import Query
 from penstock.targets import AllowList
-from services.notifier.courier import Courier, Surroundings
+from services.notifier.cursor import Mark
+from services.notifier.delivery import Surroundings, TargetDelivery
+from services.notifier.message import targets_of
 from services.notifier.metrics import PushMetrics
-from services.notifier.parcel import targets_of
 from services.notifier.settings import NotifierSettings
-from services.notifier.standing import Standing
-from services.notifier.track import Mark
-from tests.unit.services.notifier.kit import entry, parcel
+from services.notifier.standing import TargetStanding
+from tests.unit.services.notifier.kit import entry, message
 
 STREAM = entry("NOTIFY ('ws://ann:hunter2@h:1/a') ON ('WINDOW_CLOSE')")
 SILENT = replace(entry("", stream=13), plan=replace(entry("", stream=13).plan, name="quiet"))
@@ -69,8 +69,8 @@ def socket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         server.stdout.close()
 
 
-def courier() -> Courier:
-    """One that delivers nothing, with two parcels of an event each: one from the live reader, one
+def delivery() -> TargetDelivery:
+    """One that delivers nothing, with two messages of an event each: one from the live reader, one
     read again.
     """
     none = cast(Any, None)
@@ -87,10 +87,10 @@ def courier() -> Courier:
         lambda *_: None,
         lambda _: None,
     )
-    made = Courier(target, around)
+    made = TargetDelivery(target, around)
     made.follow(0, Mark(5), behind=True)
-    made.tracks[0].refill([parcel(5)], 6, 6)
-    made.offer(parcel(6))
+    made.cursors[0].refill([message(5)], 6, 6)
+    made.offer(message(6))
     return made
 
 
@@ -107,10 +107,10 @@ def listed(client: redis.Redis) -> list[tuple[Any, ...]]:
 
 
 async def test_a_target_that_is_down_shows_until_it_is_back(socket: Path) -> None:
-    one = courier()
+    one = delivery()
     with redis.Redis(unix_socket_path=str(socket)) as client:
         async with redis.asyncio.Redis(unix_socket_path=str(socket)) as ours:
-            standing = Standing(cast(Any, Reader()), ours, "host:1")
+            standing = TargetStanding(cast(Any, Reader()), ours, "host:1")
             await standing.tell({one.target: one})
             assert listed(client) == [("", 2), ("", None)], "behind, but not down"
             one.down = "ConnectionRefusedError"
@@ -126,7 +126,7 @@ async def test_a_target_that_is_down_shows_until_it_is_back(socket: Path) -> Non
             said = json.loads(cast(bytes, client.hget(key, field)))
             client.hset(key, field, json.dumps({**said, "at": said["at"] - 60}))
             assert listed(client)[0] == ("", 0), "its notifier is gone"
-            one._settle(one.tracks[0].waiting(10, 1000), delivered=True)
+            one._settle(one.cursors[0].waiting(10, 1000), delivered=True)
             one.down = ""
             await standing.tell({one.target: one})
             assert client.hkeys(key) == []

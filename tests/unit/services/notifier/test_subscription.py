@@ -60,7 +60,7 @@ def value(
     return made[0][1]
 
 
-def rows_of(message: subscription.Message | None) -> list[str]:
+def rows_of(message: subscription.SubscriberMessage | None) -> list[str]:
     return [] if message is None else [r["tbname"] for r in json.loads(message.payload)]
 
 

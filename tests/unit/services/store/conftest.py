@@ -5,14 +5,14 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from services.store.flush import Layout
+from services.store.flush import SegmentLayout
 
 Row = tuple[str, int, int | None, str | None, int, int]
 
 
 @pytest.fixture
-def layout() -> Layout:
-    return Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
+def layout() -> SegmentLayout:
+    return SegmentLayout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
 
 
 @pytest.fixture

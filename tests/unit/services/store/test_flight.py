@@ -27,8 +27,8 @@ from penstock.login import Login
 from penstock.passwords import hashed_setting
 from penstock.settings import Settings
 from services.store.flight import StoreServer
+from services.store.partitions import Partitions
 from services.store.query import Permit, Queries
-from services.store.shelf import Shelf
 from tests.certificates import issued
 
 TABLES = {
@@ -66,11 +66,11 @@ def served(directory: Path, asked: _Asked, **options: Any) -> Iterator[tuple[str
     """Address and authority of a store that answers as *asked* does."""
     made = issued(directory)
     settings = Settings(tls_cert=made.cert, tls_key=made.key)
-    shelf: Any = None
+    partitions: Any = None
     server = StoreServer(
         "grpc+tls://127.0.0.1:0",
         cast(Queries, asked),
-        cast(Shelf, shelf),
+        cast(Partitions, partitions),
         login=Login(lambda: CATALOG, "root", "secret", SystemClock(), "k" * 48),
         access=Access(lambda: CATALOG, "root"),
         reached=_reached,

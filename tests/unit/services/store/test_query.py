@@ -20,9 +20,9 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from services.store.flush import flush
-from services.store.query import Limits, Queries
+from services.store.partitions import Partitions, layout_of
+from services.store.query import Queries, QueryLimits
 from services.store.resolve import Resolver
-from services.store.shelf import Shelf, layout_of
 from tests.unit.gateway.nowhere import NOWHERE
 
 SECRET = "nobody reads this"
@@ -66,8 +66,8 @@ def queries(place: Path, rows: Callable[..., pl.DataFrame]) -> Queries:
 
 def opened(place: Path, rows: Callable[..., pl.DataFrame], seconds: float) -> Queries:
     root = str(place / "segments")
-    shelf = Shelf(root, lambda topic: 1)
-    tail = shelf.open("in.d", 0)
+    partitions = Partitions(root, lambda topic: 1)
+    tail = partitions.open("in.d", 0)
     given = {
         t.id: rows((t.name, 1000, 1, f"{t.name} a", 0, 0), (t.name, 2000, 2, f"{t.name} b", 0, 1))
         for t in TABLES
@@ -78,7 +78,7 @@ def opened(place: Path, rows: Callable[..., pl.DataFrame], seconds: float) -> Qu
     tail.thaw(flush(root, "in.d", 0, 1, frozen, {t.id: layout_of(t) for t in TABLES}, {}))
     tail.append(3, {7: rows(("mine", 3000, 3, "mine c", 0, 2))}, [], 1.0)
     resolver = Resolver(cast(CatalogReader, _Reader()), NOWHERE)
-    return Queries(shelf, resolver, Limits("256MB", 1, 1_000_000, seconds, "0B"))
+    return Queries(partitions, resolver, QueryLimits("256MB", 1, 1_000_000, seconds, "0B"))
 
 
 def ask(queries: Queries, sql: str) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def test_only_the_segments_of_the_querys_tables_can_be_opened(
     queries = opened(place, rows, 20.0)
     images = queries.images()
     images.of(TABLES[0])
-    engine = Engine(Limits("256MB", 1, 10, 5.0, "0B").bounds)
+    engine = Engine(QueryLimits("256MB", 1, 10, 5.0, "0B").bounds)
     engine.confine(images.files())
     (mine,) = images.files()
     assert engine.con.execute(f"SELECT count(*) FROM read_parquet('{mine}')").fetchone() == (2,)

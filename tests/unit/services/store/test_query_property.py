@@ -18,7 +18,8 @@ from penstock.errors import PenstockError
 from penstock.sql import parse
 from penstock.sql.dialect import to_sql
 from penstock.sql.statements import Explain, InsertSelect, Query
-from services.store.translate import Bound, Context, query
+from services.store.binding import BoundTable, Context
+from services.store.translate import query
 from tests.nightly import drawn
 
 HOSTILE = st.one_of(
@@ -123,7 +124,9 @@ SELECT = st.tuples(
         f"SELECT {p[0]} {p[1]}{p[2]} {p[3]} FROM {p[4]}{p[5]} WHERE {p[6]} ORDER BY {p[7]} {p[8]}"
     )
 )
-CONTEXT = Context({"t": Bound("_penstock_1", ("ts", "v", "w"), frozenset({"ts"}), "ms")}, "UTC")
+CONTEXT = Context(
+    {"t": BoundTable("_penstock_1", ("ts", "v", "w"), frozenset({"ts"}), "ms")}, "UTC"
+)
 
 
 def queried(text: str) -> exp.Query | None:

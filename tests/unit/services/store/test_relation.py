@@ -15,8 +15,8 @@ from penstock import segments
 from penstock.segments import Position, RangeDelete
 from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
 from services.store.flush import (
-    Layout,
     Newest,
+    SegmentLayout,
     expire,
     flush,
     merge,
@@ -34,7 +34,7 @@ COLUMNS = [("ts", "TIMESTAMP_MS"), ("v", "INTEGER"), ("w", "VARCHAR"), ("later",
 class Bench:
     """One partition of one table, flushed when told."""
 
-    def __init__(self, root: Path, layout: Layout) -> None:
+    def __init__(self, root: Path, layout: SegmentLayout) -> None:
         self.root = str(root)
         self.layout = layout
         self.tail = Tail(Position("in.a", 0, 1))
@@ -56,7 +56,7 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path, layout: Layout) -> Bench:
+def bench(tmp_path: Path, layout: SegmentLayout) -> Bench:
     return Bench(tmp_path, layout)
 
 
@@ -118,7 +118,7 @@ def one_by_one(bench: Bench, rows: Callable[..., pl.DataFrame], times: list[int]
 
 
 def test_merge_keeps_the_table_and_its_history(
-    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: SegmentLayout
 ) -> None:
     one_by_one(bench, rows, [1000 + i % 3 for i in range(9)])
     before = bench.table()
@@ -136,7 +136,7 @@ def test_merge_keeps_the_table_and_its_history(
 
 
 def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
-    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: SegmentLayout
 ) -> None:
     one_by_one(bench, rows, [1000 + i for i in range(9)])
     where = segments.directory(bench.root, 7, 0)
@@ -150,7 +150,7 @@ def test_who_knows_an_older_position_finds_all_below_it_after_a_merge(
 
 
 def test_what_was_merged_goes_with_the_merged_one_when_it_is_too_old(
-    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: SegmentLayout
 ) -> None:
     one_by_one(bench, rows, [1000 + i for i in range(8)])
     merge(bench.root, layout, 0, 8)
@@ -159,7 +159,7 @@ def test_what_was_merged_goes_with_the_merged_one_when_it_is_too_old(
 
 
 def test_a_segment_that_was_never_committed_does_not_count(
-    bench: Bench, rows: Callable[..., pl.DataFrame], layout: Layout
+    bench: Bench, rows: Callable[..., pl.DataFrame], layout: SegmentLayout
 ) -> None:
     bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
     bench.flush()
@@ -210,7 +210,7 @@ def test_flushing_anywhere_changes_nothing(
     writes: list[tuple[str, int, int | None, int]],
     cuts: set[int],
 ) -> None:
-    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
+    layout = SegmentLayout(7, "ts", ("tbname", "ts"), "ms", ("ts",))
     schema = {
         "tbname": pl.String,
         "ts": pl.Int64,
@@ -245,7 +245,7 @@ def test_flushing_anywhere_changes_nothing(
 def test_a_segment_of_an_earlier_version_with_values_that_are_no_times_is_readable(
     bench: Bench,
 ) -> None:
-    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts", "seen"))
+    layout = SegmentLayout(7, "ts", ("tbname", "ts"), "ms", ("ts", "seen"))
     rows = pl.DataFrame(
         {
             "tbname": ["a", "b"],
@@ -278,7 +278,7 @@ def test_a_renamed_tag_keeps_its_values_and_a_new_one_under_its_name_has_none(
     if flushed:
         bench.flush()
     stored = {"w": ("w#9",), "tag": ("w",), "ts": ("ts",), "v": ("v",)}
-    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",), stored)
+    layout = SegmentLayout(7, "ts", ("tbname", "ts"), "ms", ("ts",), stored)
     bench.layout = layout
     later = rows(("a", 2000, 2, "z", 0, 1)).with_columns(pl.Series("w#9", [5]))
     bench.tail.append(2, {7: later}, [], 1.0)
@@ -304,7 +304,7 @@ def test_rows_that_an_earlier_build_wrote_under_a_new_name_are_read_with_those_u
     bench.tail.append(1, {7: rows(("a", 1000, 1, "x", 0, 0))}, [], 1.0)
     bench.tail.append(2, {7: rows(("a", 2000, 2, "y", 0, 1)).rename({"w": "tag"})}, [], 1.0)
     bench.flush()
-    layout = Layout(7, "ts", ("tbname", "ts"), "ms", ("ts",), {"tag": ("tag", "w")})
+    layout = SegmentLayout(7, "ts", ("tbname", "ts"), "ms", ("ts",), {"tag": ("tag", "w")})
     columns = [("ts", "TIMESTAMP_MS"), ("tag", "VARCHAR")]
     con = duckdb.connect()
     sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()

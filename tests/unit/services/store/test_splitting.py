@@ -16,7 +16,7 @@ from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.store import splitting
-from services.store.flush import Layout, Newest, flush, merge
+from services.store.flush import Newest, SegmentLayout, flush, merge
 from services.store.tail import Tail
 
 COLUMNS = (
@@ -38,7 +38,7 @@ DATABASE = Database(1, "d", partitions=2, move=Move(6, True, (99, 199)))
 
 
 def test_split_again_and_again(
-    tmp_path: Path, layout: Layout, rows: Callable[..., pl.DataFrame]
+    tmp_path: Path, layout: SegmentLayout, rows: Callable[..., pl.DataFrame]
 ) -> None:
     root = str(tmp_path)
     delete = RangeDelete(7, 50, None, 0, 5)

@@ -16,10 +16,11 @@ import pytest
 from penstock.errors import SqlError
 from penstock.sql.parser import parse_one
 from penstock.sql.statements import Query
-from services.store.translate import Bound, Context, query
+from services.store.binding import BoundTable, Context
+from services.store.translate import query
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
-CONTEXT = Context({"t": Bound("t", tuple(COLUMNS), frozenset({"ts"}), "ms")}, "UTC")
+CONTEXT = Context({"t": BoundTable("t", tuple(COLUMNS), frozenset({"ts"}), "ms")}, "UTC")
 #: DuckDB has no such function, or computes otherwise (docs/sql.md, "Expressions and functions");
 #: `now` is another moment in a query
 DIFFERENT = (

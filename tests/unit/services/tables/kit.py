@@ -18,12 +18,13 @@ from penstock.catalog.view import Catalog
 from penstock.clock import ManualClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.tables.copy import Copy, Shape
+from services.tables.copy import Copy
+from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Replica
-from services.tables.rows import Rows
-from services.tables.session import Session
-from services.tables.term import Term
-from services.tables.writes import Write
+from services.tables.rows import TableRows
+from services.tables.session import LeaderSession
+from services.tables.shape import Shape
+from services.tables.writes import ProducerWrite
 
 NOW = 1_800_000_000_000_000_000
 
@@ -200,9 +201,9 @@ class Node:
         self.bus = Bus(log)
         self.direct = Straight(log)
         self.replica = Replica(
-            table, Rows(table, 86_400_000), Copy(directory / name, shape(table)), loop
+            table, TableRows(table, 86_400_000), Copy(directory / name, shape(table)), loop
         )
-        self.session: Session | None = None
+        self.session: LeaderSession | None = None
         self.terms = 0
         #: how often the writer thread was woken
         self.woken = 0
@@ -214,10 +215,10 @@ class Node:
         if stop > start:
             self.replica.apply(self.log.batch(start, stop))
 
-    def lead(self, epoch: int) -> Session:
+    def lead(self, epoch: int) -> LeaderSession:
         self.terms += 1
-        term = Term(epoch, f"{self.name}.{self.terms}")
-        session = Session(
+        term = LeadershipTerm(epoch, f"{self.name}.{self.terms}")
+        session = LeaderSession(
             self.replica,
             term,
             self.bus,
@@ -259,7 +260,7 @@ class Node:
         done: asyncio.Future[int] = self.loop.create_future()
         assert self.session is not None
         self.session.submit(
-            Write(
+            ProducerWrite(
                 producer,
                 sequence,
                 settled if settled is not None else sequence,

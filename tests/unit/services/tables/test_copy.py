@@ -28,7 +28,7 @@ def chunk(first: int, count: int, at: int = 0, sym: str | None = None) -> Chunk:
 
 def put(copy: Copy, first: int, count: int, at: int = 0) -> None:
     copy.append(chunk(first, count, at))
-    copy.reached(first + count)
+    copy.advance(first + count)
 
 
 def save(copy: Copy) -> None:

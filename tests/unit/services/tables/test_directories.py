@@ -7,13 +7,13 @@ import pytest
 
 from penstock.clock import SystemClock
 from penstock.errors import ConfigError
-from services.tables.keeper import Keeper
+from services.tables.keeper import ReplicaKeeper
 from services.tables.settings import TablesSettings
 
 
-def keeper(directory: Path) -> Keeper:
+def keeper(directory: Path) -> ReplicaKeeper:
     settings = TablesSettings.load(persistence_dir=directory)
-    return Keeper(settings, (), None, None, SystemClock(), asyncio.new_event_loop())  # type: ignore[arg-type]
+    return ReplicaKeeper(settings, (), None, None, SystemClock(), asyncio.new_event_loop())  # type: ignore[arg-type]
 
 
 def test_d25_a_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_numbers_of_any_length(number: int) -> None:
 
 def test_what_brokers_answer() -> None:
     answer = struct.pack(">ih2sii", 1, 2, b"t1", 1, 0) + struct.pack(">hqqi", 6, -1, 17, 0)
-    assert wire.written(answer) == wire.Written(6, -1, 17)
+    assert wire.parse_produced(answer) == wire.Written(6, -1, 17)
     assert wire.speaks(struct.pack(">hihhhhhh", 0, 2, 1, 0, 9, 0, 3, 11))
     assert not wire.speaks(struct.pack(">hihhh", 0, 1, 0, 4, 11))
     assert not wire.speaks(struct.pack(">hi", 35, 0))
@@ -57,6 +57,8 @@ def test_a_login_asks_for_its_mechanism_and_says_its_part() -> None:
 def test_what_brokers_say_of_a_login() -> None:
     assert wire.knows_mechanism(struct.pack(">hih", 0, 1, 5) + b"PLAIN")
     assert not wire.knows_mechanism(struct.pack(">hih", 33, 1, 5) + b"PLAIN")
-    assert wire.authenticated(struct.pack(">hhi", 0, -1, 3) + b"v=x") == b"v=x"
-    assert wire.authenticated(struct.pack(">hhi", 0, -1, 0)) == b""
-    assert wire.authenticated(struct.pack(">hh", 58, 2) + b"no" + struct.pack(">i", 0)) is None
+    assert wire.parse_authentication(struct.pack(">hhi", 0, -1, 3) + b"v=x") == b"v=x"
+    assert wire.parse_authentication(struct.pack(">hhi", 0, -1, 0)) == b""
+    assert (
+        wire.parse_authentication(struct.pack(">hh", 58, 2) + b"no" + struct.pack(">i", 0)) is None
+    )

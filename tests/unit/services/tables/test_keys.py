@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.catalog.model import KeyRule
-from services.tables.keys import Keys, Taker
+from services.tables.keys import TableKeys, Taker
 from tests.unit.services.tables.kit import NOW, Log, Node, stream_table
 
 Row = tuple[int, int | None]
@@ -60,7 +60,7 @@ def plain(rule: KeyRule, writes: list[list[Row]]) -> list[tuple[Row, str]]:
 def test_d38_the_rules_hold_however_writes_come_together_and_whenever_they_settle(
     rule: KeyRule, writes: list[list[Row]], steps: list[tuple[int, bool]]
 ) -> None:
-    known = Keys(["k"], rule, ["t"] if rule == "latest" else [])
+    known = TableKeys(["k"], rule, ["t"] if rule == "latest" else [])
     taker = Taker(known)
     found: list[tuple[Row, str]] = []
     sent: list[pa.RecordBatch] = []
@@ -75,17 +75,17 @@ def test_d38_the_rules_hold_however_writes_come_together_and_whenever_they_settl
         taken = [rows[i] for i in places]
         found += zip(taken, states, strict=True)
         sent.append(batch(taken))
-        taker.sent(len(sent), known.list(sent[-1]))
+        taker.note_sent(len(sent), known.list(sent[-1]))
         while settles and settled < len(sent):
             known.note(sent[settled], row)
             row += sent[settled].num_rows
             settled += 1
-            taker.settled(settled)
+            taker.settle(settled)
     assert found == plain(rule, writes[:at])
 
 
 def test_keys_of_rows_that_are_gone_are_forgotten() -> None:
-    keys = Keys(["k"], "changelog")
+    keys = TableKeys(["k"], "changelog")
     keys.note(batch([(1, 0), (2, 0), (1, 0)]), 0)
     keys.forget_before(2)
     assert list(keys.rows) == [1]

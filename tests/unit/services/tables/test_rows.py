@@ -12,7 +12,7 @@ from penstock.catalog.model import ROW_ID, TableVersion
 from penstock.errors import SchemaError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.tables.rows import Rows
+from services.tables.rows import TableRows
 from tests.unit.services.tables.kit import NOW, stream_table
 
 _MS = NOW // 10**6
@@ -39,10 +39,10 @@ def sent(rows: list[dict[str, Any]]) -> pa.Table:
     )
 
 
-def familiar() -> Rows:
+def familiar() -> TableRows:
     """Rows of a table that has seen a write of this shape: the next one may go the short way."""
-    rows = Rows(stream_table(), 0)
-    rows.given(sent([{"ts": 1, "sym": "A", "n": 1, "came": None}]), NOW)
+    rows = TableRows(stream_table(), 0)
+    rows.to_frame(sent([{"ts": 1, "sym": "A", "n": 1, "came": None}]), NOW)
     return rows
 
 
@@ -52,8 +52,8 @@ def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]
     data = sent(listed)
     few = rows.few(data, 7, NOW)
     assert few is not None
-    numbered = rows.numbered(rows.given(data, NOW), 7)
-    assert few.kept.equals(rows.kept(numbered))
+    numbered = rows.number(rows.to_frame(data, NOW), 7)
+    assert few.kept.equals(rows.to_batch(numbered))
     assert rows.codec.encode_few(few.columns, **_STAMP) == rows.codec.encode(numbered, **_STAMP)[0]
 
 
@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[st
     data = sent([row])
     assert rows.few(data, 7, NOW) is None
     with pytest.raises(SchemaError):
-        rows.given(data, NOW)
+        rows.to_frame(data, NOW)
 
 
 def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way() -> None:
@@ -87,8 +87,8 @@ def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way()
     one = {"ts": 1, "sym": "A", "n": 1, "came": None}
     assert rows.few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
     assert rows.few(sent([one] * 9), 7, NOW) is None
-    stamped = Rows(stream_table(stamped="came"), 0)
-    stamped.given(sent([one]), NOW)
+    stamped = TableRows(stream_table(stamped="came"), 0)
+    stamped.to_frame(sent([one]), NOW)
     assert stamped.few(sent([one]), 7, NOW) is None
 
 
@@ -101,7 +101,7 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
         Column("s", ColumnType("VARCHAR", 8)),
     )
     table = dataclasses.replace(stream_table(), versions=(TableVersion(100, columns),))
-    rows = Rows(table, 0)
+    rows = TableRows(table, 0)
     good = {
         "ts": pa.array([1], pa.timestamp("ms", "UTC")),
         "v": pa.array([0.5], pa.float32()),
@@ -109,9 +109,9 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
         "s": ["x"],
     }
     for _ in range(2):
-        assert rows.given(pa.table(good), NOW).height == 1
+        assert rows.to_frame(pa.table(good), NOW).height == 1
     assert rows.few(pa.table(good), 0, NOW) is not None
-    assert rows.given(pa.table({**good, "n": [5.0]}), NOW)["n"].to_list() == [5]
+    assert rows.to_frame(pa.table({**good, "n": [5.0]}), NOW)["n"].to_list() == [5]
     infinite = pa.table({**good, "v": pa.array([float("inf")], pa.float32())})
     assert rows.few(infinite, 0, NOW) is None
     for bad in (
@@ -121,11 +121,11 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
         pa.table({**good, "s": [b"x"]}),
     ):
         with pytest.raises(SchemaError):
-            rows.given(bad, NOW)
+            rows.to_frame(bad, NOW)
 
 
 def test_a_time_that_the_precision_cannot_hold_is_refused() -> None:
-    rows = Rows(dataclasses.replace(stream_table(), precision="ns"), 10**18)
+    rows = TableRows(dataclasses.replace(stream_table(), precision="ns"), 10**18)
     far = pa.table({"ts": pa.array([32_503_680_000_000], pa.timestamp("ms", "UTC"))})
     with pytest.raises(SchemaError, match="out of range"):
-        rows.given(far, NOW)
+        rows.to_frame(far, NOW)

@@ -288,7 +288,7 @@ async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered
     (a,) = nodes(1)
     session = a.lead(1)
     a.settle()
-    given = a.replica.rows.given
+    given = a.replica.rows.to_frame
 
     def slowly(data: pa.Table, now: int) -> object:
         session.end(
@@ -296,7 +296,7 @@ async def test_a_write_that_is_being_made_ready_when_leadership_ends_is_answered
         )  # by another thread, while this one has taken the write and not sent it
         return given(data, now)
 
-    monkeypatch.setattr(a.replica.rows, "given", slowly)
+    monkeypatch.setattr(a.replica.rows, "to_frame", slowly)
     done = a.write("p", 1, rows(1))
     session.work()
     assert await settled(done) == "E_NOT_LEADER"

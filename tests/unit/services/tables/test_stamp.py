@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from services.tables.stamp import Fence, Part, Producers, Trace, pack, parse_trace, unpack
+from services.tables.stamp import (
+    Fence,
+    ProducerPositions,
+    Trace,
+    WritePart,
+    pack,
+    parse_trace,
+    unpack,
+)
 
 
 def test_epochs_outweigh_numbers() -> None:
@@ -11,7 +19,7 @@ def test_epochs_outweigh_numbers() -> None:
 
 
 def test_a_trace_is_read_as_it_was_written() -> None:
-    trace = Trace("N1.ab", (Part("a:b,c|d", 3, 10, 20), Part("o:übung", 7, 0, 0)))
+    trace = Trace("N1.ab", (WritePart("a:b,c|d", 3, 10, 20), WritePart("o:übung", 7, 0, 0)))
     assert parse_trace(str(trace)) == trace
     assert parse_trace(str(Trace("N1.ab"))) == Trace("N1.ab")
     for text in (None, "", "no bar", "N1|a:b"):
@@ -49,9 +57,9 @@ def test_a_log_without_its_beginning_is_taken_up_where_it_is() -> None:
 
 
 def test_the_oldest_producers_are_forgotten() -> None:
-    producers = Producers(2)
+    producers = ProducerPositions(2)
     for name in ("a", "b", "a", "c"):
-        producers.note(Part(name, 1, 1, 1))
+        producers.note(WritePart(name, 1, 1, 1))
     assert producers.get("b") is None and producers.get("a") is not None
-    producers.note(Part("a", 0, 0, -1))
+    producers.note(WritePart("a", 0, 0, -1))
     assert producers.get("a") is None and [p.producer for p in producers.all()] == ["c"]

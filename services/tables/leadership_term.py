@@ -14,7 +14,7 @@ def not_leader(table: str, why: str) -> RemoteError:
     )
 
 
-class Term:
+class LeadershipTerm:
     """The time that a node leads a group. Its tables begin together: no row is written before each
     log has the epoch's first record.
     """

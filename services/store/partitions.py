@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from penstock.catalog.model import Table
 from penstock.segments import Position
-from services.store.flush import Layout, Newest
-from services.store.tail import Tail, View
+from services.store.flush import Newest, SegmentLayout
+from services.store.tail import PartitionView, Tail
 
 
-def layout_of(table: Table) -> Layout:
+def layout_of(table: Table) -> SegmentLayout:
     keys = ("tbname", table.time_column) + ((table.key_column,) if table.key_column else ())
     names = table.stored_names
     times = tuple(
@@ -22,10 +22,10 @@ def layout_of(table: Table) -> Layout:
         if c.type.kind == "TIMESTAMP"
         for n in names[c.name]
     )
-    return Layout(table.id, table.time_column, keys, table.precision, times, names)
+    return SegmentLayout(table.id, table.time_column, keys, table.precision, times, names)
 
 
-class Shelf:
+class Partitions:
     """Thread-safe map (topic, partition) → Tail; a tail begins where its segments end."""
 
     def __init__(self, root: str, owner_of: Callable[[str], int]) -> None:
@@ -77,7 +77,7 @@ class Shelf:
         with self._lock:
             return dict(self._tails)
 
-    def views(self, topic: str) -> dict[int, View]:
+    def views(self, topic: str) -> dict[int, PartitionView]:
         """One moment of each partition of *topic*."""
         return {
             partition: tail.view() for (t, partition), tail in self.tails().items() if t == topic

@@ -1,4 +1,4 @@
-"""How a courier connects: to the address that was checked, never to the mesh, and no further than
+"""How a delivery connects: to the address that was checked, never to the mesh, and no further than
 that.
 """
 
@@ -18,20 +18,20 @@ from websockets.asyncio.server import ServerConnection, serve
 from penstock.feed import History
 from penstock.reach import Own
 from penstock.targets import AllowList, TargetRefused
-from services.notifier.courier import Courier, Surroundings
+from services.notifier.cursor import Mark
+from services.notifier.delivery import Surroundings, TargetDelivery
+from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.metrics import PushMetrics
-from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
-from services.notifier.track import Mark
 
 SECRET = "hunter2"
 
 
-def courier(url: str, is_own: Callable[[str, int], bool] = lambda *_: False) -> Courier:
+def delivery(url: str, is_own: Callable[[str, int], bool] = lambda *_: False) -> TargetDelivery:
     settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
     none = cast(Any, None)
-    return Courier(
-        Target(url, "drop"),
+    return TargetDelivery(
+        NotifyTarget(url, "drop"),
         Surroundings(settings, AllowList([]), is_own, none, none, none, none, none, none),
     )
 
@@ -59,14 +59,16 @@ async def test_a_message_goes_to_the_address_that_was_checked() -> None:
 
     async with serve(take, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        async with await courier(f"ws://ann:{SECRET}@localhost:{port}/in")._connect() as connection:
+        async with await delivery(
+            f"ws://ann:{SECRET}@localhost:{port}/in"
+        )._connect() as connection:
             await connection.send("x")
             await connection.wait_closed()
     assert got == ["x"]
 
 
-def message(offset: int, stream: int, target: Target) -> Parcel:
-    return Parcel(
+def message(offset: int, stream: int, target: NotifyTarget) -> NotifyMessage:
+    return NotifyMessage(
         0, offset, stream, f"d.s{stream}", "p", (offset, 0), 1, f"of stream {stream}", (target,)
     )
 
@@ -86,7 +88,9 @@ async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_o
             got.append(text)
 
     async with serve(take, "127.0.0.1", 0) as server:
-        target = Target(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause")
+        target = NotifyTarget(
+            f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause"
+        )
         settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
         none = cast(Any, None)
         metrics = PushMetrics(CollectorRegistry())
@@ -103,7 +107,7 @@ async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_o
             lambda stream: stream == 1,
             lambda _: True,
         )
-        one = Courier(target, around)
+        one = TargetDelivery(target, around)
         one.follow(0, Mark(0), behind=False)
         for offset, stream in enumerate((2, 1, 2, 1)):
             one.offer(message(offset, stream, target))
@@ -118,7 +122,9 @@ async def test_a_host_that_is_not_listed_gets_the_messages_of_users_with_admin_o
 async def test_messages_wait_while_nobody_may_notify_the_host() -> None:
     """The right of the only maker who had it was taken away: the target is as one that is down."""
     async with serve(lambda connection: connection.wait_closed(), "127.0.0.1", 0) as server:
-        target = Target(f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause")
+        target = NotifyTarget(
+            f"ws://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/in", "pause"
+        )
         none = cast(Any, None)
         settings = NotifierSettings(connect_seconds=5, retry_min=0.01, retry_max=0.02)
         around = Surroundings(
@@ -132,7 +138,7 @@ async def test_messages_wait_while_nobody_may_notify_the_host() -> None:
             lambda *_: None,
             lambda _: None,
         )
-        one = Courier(target, around)
+        one = TargetDelivery(target, around)
         one.follow(0, Mark(0), behind=False)
         one.offer(message(0, 1, target))
         with pytest.raises(TargetRefused, match="may not be notified"):
@@ -151,7 +157,7 @@ async def test_a_redirect_is_not_followed(status: str) -> None:
             moved = f"HTTP/1.1 {status} Moved\r\nLocation: ws://{host}:{inside}/{SECRET}\r\nContent-Length: 0\r\n\r\n"
             async with answering(moved.encode()) as (port, heard):
                 with pytest.raises(Exception):  # noqa: B017, PT011
-                    await courier(f"ws://127.0.0.1:{port}/in")._connect()
+                    await delivery(f"ws://127.0.0.1:{port}/in")._connect()
                 assert len(heard) == 1
         assert asked == []
 
@@ -160,7 +166,7 @@ async def test_a_redirect_to_itself_is_not_followed_either() -> None:
     moved = b"HTTP/1.1 302 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
     async with answering(moved) as (port, heard):
         with pytest.raises(Exception):  # noqa: B017, PT011
-            await courier(f"ws://127.0.0.1:{port}/in")._connect()
+            await delivery(f"ws://127.0.0.1:{port}/in")._connect()
         assert len(heard) == 1
 
 
@@ -169,7 +175,7 @@ async def test_the_mesh_itself_is_not_notified() -> None:
         own = Own((("127.0.0.1", port),))
         for host in ("127.0.0.1", "localhost", "127.1"):
             with pytest.raises(TargetRefused, match="may not be notified"):
-                await courier(f"ws://{host}:{port}/in", own.holds)._connect()
+                await delivery(f"ws://{host}:{port}/in", own.holds)._connect()
         assert heard == []
 
 
@@ -186,7 +192,7 @@ async def test_neither_the_answer_nor_the_address_is_in_the_log(
 ) -> None:
     caplog.set_level(logging.INFO)
     async with answering(answer.encode()) as (port, _):
-        one = courier(f"ws://ann:{SECRET}@127.0.0.1:{port}?token={SECRET}")
+        one = delivery(f"ws://ann:{SECRET}@127.0.0.1:{port}?token={SECRET}")
         with pytest.raises(Exception) as failed:  # noqa: PT011
             await one._connect()
         sitting = asyncio.create_task(one._sit_out(failed.value))
@@ -213,7 +219,7 @@ async def test_messages_that_cannot_be_read_do_not_end_a_courier(on_failure: str
     around = Surroundings(
         settings, AllowList([]), lambda *_: False, none, none, history, lambda _: 10, none, none
     )
-    one = Courier(Target("ws://127.0.0.1:9/in", on_failure), around)
+    one = TargetDelivery(NotifyTarget("ws://127.0.0.1:9/in", on_failure), around)
     one.follow(0, Mark(0), behind=True)
     one.start()
     async with asyncio.timeout(30):

@@ -22,7 +22,7 @@ from aiohttp import web
 
 from penstock.errors import BusError, CatalogError, PenstockError, SchemaError
 from services.tables.chunk import Chunk, encode, join
-from services.tables.copy import gone
+from services.tables.copy import offset_gone
 from services.tables.filters import Filter
 from services.tables.replica import Replica
 
@@ -39,7 +39,7 @@ PROCESSED = -2
 EARLIEST = -3
 
 
-class Shared:
+class SharedFrames:
     """Encoded rows of one table that several subscribers want at the same time."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Shared:
 
 
 def frame(first: int, next_: int, batch: pa.RecordBatch) -> bytes:
-    """A message."""
+    """Return a message."""
     return first.to_bytes(8, "big") + next_.to_bytes(8, "big") + encode(batch)
 
 
@@ -98,7 +98,7 @@ class Subscriber:
 
 
 def first_row(replica: Replica, offset: int, processed: int | None) -> int:
-    """Where a subscription with *offset* begins.
+    """Return where a subscription with *offset* begins.
 
     Raises:
         BusError: `E_OFFSET_GONE`: that row is not kept any more.
@@ -126,13 +126,13 @@ def first_row(replica: Replica, offset: int, processed: int | None) -> int:
             hint="-1 begins there",
         )
     if offset < copy.earliest:
-        raise gone(offset, copy.earliest)
+        raise offset_gone(offset, copy.earliest)
     return offset
 
 
 async def pump(
     subscriber: Subscriber,
-    shared: Shared,
+    shared: SharedFrames,
     idle: float,
     moved: Callable[[], dict[str, Any] | None],
     allowed: Callable[[], None],
@@ -144,67 +144,76 @@ async def pump(
         idle: seconds after which a subscriber without rows gets a sign of life.
         moved: where the leader is, when that is another node.
         allowed: raises AuthError when the subscriber may not read any more.
-        begin: of one of several programs that does not get rows: whether it does from now on.
-            Raises PenstockError.
+        begin: of one of several programs that does not get rows: lets it have rows from now on, if
+            it is its turn. Raises PenstockError.
     """
     replica = subscriber.replica
     socket = subscriber.socket
     while not socket.closed:
         arrived = replica.arrival()
-        if subscriber.cancelled:
-            await _say(socket, {"type": "unsubscribed", "by": subscriber.cancelled})
-            return
-        if replica.dropped:
-            await _say(
-                socket,
-                {
-                    "type": "error",
-                    **CatalogError(
-                        f"table {replica.name} was dropped", code="E_NO_TABLE"
-                    ).to_dict(),
-                },
-            )
-            return
-        elsewhere = moved()
-        if elsewhere is not None:
-            await _say(socket, {"type": "moved", "next": subscriber.row, **elsewhere})
+        last_words = _last_words(subscriber, moved)
+        if last_words is not None:
+            await _say(socket, last_words)
             return
         try:
             allowed()
-            if not subscriber.executes and not await begin():
-                chunk = None
-                waits = _STANDBY_SECONDS
-            else:
-                chunk = await _read(replica, subscriber.row)
-                waits = idle
+            has_turn = subscriber.executes or await begin()
+            chunk = await _read(replica, subscriber.row) if has_turn else None
         except PenstockError as error:
             earliest = {"earliest": replica.copy.earliest} if isinstance(error, BusError) else {}
             await _say(socket, {"type": "error", **error.to_dict(), **earliest})
             return
         if chunk is None:
-            try:
-                await asyncio.wait_for(arrived.wait(), waits)
-            except TimeoutError:
-                if subscriber.executes:
-                    await _say(socket, {"type": "idle", "next": subscriber.row})
-                else:
-                    subscriber.executed = False  # it forgets what it has not worked off
-                    await _say(socket, {"type": "standby"})
-            continue
-        if subscriber.filter is None:
-            data = shared.get(chunk)
-            count = chunk.rows
+            await _wait(subscriber, arrived, idle if has_turn else _STANDBY_SECONDS)
         else:
-            passing = await asyncio.to_thread(_filtered, replica, subscriber.filter, chunk)
-            data = frame(chunk.first, chunk.next, passing)
-            count = passing.num_rows
-        subscriber.row = chunk.next
-        if count:
-            await socket.send_bytes(data)
-            subscriber.sent += count
-            subscriber.bytes += len(data)
-        elif chunk.next >= replica.copy.next:
-            await _say(socket, {"type": "idle", "next": chunk.next})
+            await _send(subscriber, shared, chunk)
+
+
+def _last_words(
+    subscriber: Subscriber, moved: Callable[[], dict[str, Any] | None]
+) -> dict[str, Any] | None:
+    """Return what a subscriber hears last, when it gets no more rows here."""
+    replica = subscriber.replica
+    if subscriber.cancelled:
+        return {"type": "unsubscribed", "by": subscriber.cancelled}
+    if replica.dropped:
+        dropped = CatalogError(f"table {replica.name} was dropped", code="E_NO_TABLE")
+        return {"type": "error", **dropped.to_dict()}
+    elsewhere = moved()
+    if elsewhere is not None:
+        return {"type": "moved", "next": subscriber.row, **elsewhere}
+    return None
+
+
+async def _wait(subscriber: Subscriber, arrived: asyncio.Event, seconds: float) -> None:
+    """Wait for rows; after *seconds* give a sign of life."""
+    try:
+        await asyncio.wait_for(arrived.wait(), seconds)
+    except TimeoutError:
+        if subscriber.executes:
+            await _say(subscriber.socket, {"type": "idle", "next": subscriber.row})
+        else:
+            subscriber.executed = False  # it forgets what it has not worked off
+            await _say(subscriber.socket, {"type": "standby"})
+
+
+async def _send(subscriber: Subscriber, shared: SharedFrames, chunk: Chunk) -> None:
+    """Send the rows of a chunk that pass the subscriber's filter."""
+    replica = subscriber.replica
+    if subscriber.filter is None:
+        data = shared.get(chunk)
+        count = chunk.rows
+    else:
+        passing = await asyncio.to_thread(_filter, replica, subscriber.filter, chunk)
+        data = frame(chunk.first, chunk.next, passing)
+        count = passing.num_rows
+    subscriber.row = chunk.next
+    if count:
+        await subscriber.socket.send_bytes(data)
+        subscriber.sent += count
+        subscriber.bytes += len(data)
+    elif chunk.next >= replica.copy.next:
+        await _say(subscriber.socket, {"type": "idle", "next": chunk.next})
 
 
 async def _read(replica: Replica, row: int) -> Chunk | None:
@@ -225,7 +234,7 @@ async def _read(replica: Replica, row: int) -> Chunk | None:
     return join(parts)
 
 
-def _filtered(replica: Replica, condition: Filter, chunk: Chunk) -> pa.RecordBatch:
+def _filter(replica: Replica, condition: Filter, chunk: Chunk) -> pa.RecordBatch:
     frame_ = pl.from_arrow(pa.Table.from_batches([chunk.batch]))
     assert isinstance(frame_, pl.DataFrame)
     ticks = [

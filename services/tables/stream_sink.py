@@ -25,11 +25,11 @@ from penstock.errors import BusError, PenstockError
 from penstock.log import get
 from penstock.versions import DELETE, without_clears
 from services.tables.election import Election
-from services.tables.keeper import Keeper
+from services.tables.keeper import ReplicaKeeper
 from services.tables.replica import Replica
-from services.tables.session import Session
+from services.tables.session import LeaderSession
 from services.tables.settings import TablesSettings
-from services.tables.writes import Offset, Write, offset_producer
+from services.tables.writes import Offset, ProducerWrite, offset_producer
 
 log = get(__name__)
 _LOOK_SECONDS = 0.2
@@ -47,14 +47,14 @@ def inlets_of(catalog: CatalogReader, table: Table) -> list[Table]:
     ]
 
 
-class Inlets:
+class StreamSinks:
     """Event loop only; reading and decoding happen in threads."""
 
     def __init__(
         self,
         settings: TablesSettings,
         catalog: CatalogReader,
-        keeper: Keeper,
+        keeper: ReplicaKeeper,
         election: Election,
         admin: Admin,
     ) -> None:
@@ -63,13 +63,13 @@ class Inlets:
         self._keeper = keeper
         self._election = election
         self._admin = admin
-        self._tasks: dict[tuple[int, Session], asyncio.Task[None]] = {}
+        self._tasks: dict[tuple[int, LeaderSession], asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         """Serve the inlets of all tables that this node leads, until cancelled."""
         try:
             while True:
-                wanted: dict[tuple[int, Session], tuple[Replica, Table]] = {}
+                wanted: dict[tuple[int, LeaderSession], tuple[Replica, Table]] = {}
                 for replica in self._keeper.all():
                     session = self._election.session(replica.replicated.group, replica.table.id)
                     if session is not None and session.serving:
@@ -88,7 +88,7 @@ class Inlets:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _serve(self, replica: Replica, session: Session, inlet: Table) -> None:
+    async def _serve(self, replica: Replica, session: LeaderSession, inlet: Table) -> None:
         try:
             await self._pump(replica, session, inlet)
         except PenstockError as error:
@@ -104,7 +104,7 @@ class Inlets:
             log.exception("results cannot be taken over", table=replica.name, inlet=inlet.name)
             await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _pump(self, replica: Replica, session: Session, inlet: Table) -> None:
+    async def _pump(self, replica: Replica, session: LeaderSession, inlet: Table) -> None:
         codec = TableCodec(inlet)
         loop = asyncio.get_running_loop()
         starts = await asyncio.to_thread(self._starts, replica, inlet)
@@ -124,7 +124,7 @@ class Inlets:
                     answers: list[asyncio.Future[int]] = [loop.create_future() for _ in found]
                     for (producer, sequence, data), answer in zip(found, answers, strict=True):
                         session.submit(
-                            Write(producer, sequence, sequence, data, data.nbytes, answer)
+                            ProducerWrite(producer, sequence, sequence, data, data.nbytes, answer)
                         )
                     for outcome in await asyncio.gather(*answers, return_exceptions=True):
                         if isinstance(outcome, PenstockError) and outcome.code not in (

@@ -11,12 +11,19 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from services.tables.outlet import Subscriber
+from services.tables.settings import TablesSettings
+from services.tables.subscriber import Subscriber
 
 #: seconds that a new leader waits for the program that got rows from the one before: its connection
 #: has broken, so it looks around at once
 GRACE_SECONDS = 1.5
+
+
+def group_id(settings: TablesSettings, wanted: Any) -> int:
+    """Return the id of a raftGroup; 0 for none. Raises CatalogError."""
+    return settings.raft_groups.find(wanted).id if wanted is not None else 0
 
 
 def together(subscribers: Iterable[Subscriber], one: Subscriber) -> list[Subscriber]:

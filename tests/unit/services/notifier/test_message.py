@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.notifier.parcel import Target, message_id, pack, targets_of
+from services.notifier.message import NotifyTarget, message_id, pack, targets_of
 
 from .kit import entry, event, record
 
@@ -92,10 +92,13 @@ def test_message_id_belongs_to_the_record() -> None:
 
 def test_targets_and_their_keys() -> None:
     drop = entry("NOTIFY ('ws://h:1/a|b', 'wss://g:2') ON ('WINDOW_OPEN') ON_FAILURE DROP")
-    assert targets_of(drop) == (Target("ws://h:1/a|b", "drop"), Target("wss://g:2", "drop"))
-    assert targets_of(entry()) == (Target("ws://h:1/a", "pause"),)
+    assert targets_of(drop) == (
+        NotifyTarget("ws://h:1/a|b", "drop"),
+        NotifyTarget("wss://g:2", "drop"),
+    )
+    assert targets_of(entry()) == (NotifyTarget("ws://h:1/a", "pause"),)
     for target in (*targets_of(drop), *targets_of(entry())):
-        assert Target.of_key(target.key(3)) == (3, target)
+        assert NotifyTarget.of_key(target.key(3)) == (3, target)
 
 
 def test_events_say_what_they_were_traced_by() -> None:

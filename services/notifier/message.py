@@ -17,7 +17,7 @@ from penstock.records import EventsRecord
 
 
 @dataclass(frozen=True)
-class Target:
+class NotifyTarget:
     """Where messages go. Streams that drop and streams that wait have connections of their own,
     even to one URL.
     """
@@ -30,13 +30,13 @@ class Target:
         return f"{partition}|{self.on_failure}|{self.url}"
 
     @classmethod
-    def of_key(cls, key: str) -> tuple[int, Target]:
+    def of_key(cls, key: str) -> tuple[int, NotifyTarget]:
         partition, on_failure, url = key.split("|", 2)
         return int(partition), cls(url, "drop" if on_failure == "drop" else "pause")
 
 
 @dataclass(frozen=True)
-class Parcel:
+class NotifyMessage:
     """A message on its way. `position` is the record's place among all of its producer."""
 
     partition: int
@@ -47,19 +47,21 @@ class Parcel:
     position: tuple[int, int]
     events: int
     text: str
-    targets: tuple[Target, ...]
+    targets: tuple[NotifyTarget, ...]
     trace: str | None = None
 
 
-def targets_of(entry: StreamEntry) -> tuple[Target, ...]:
+def targets_of(entry: StreamEntry) -> tuple[NotifyTarget, ...]:
     """Whom a stream notifies."""
     notify = entry.plan.notify
-    return () if notify is None else tuple(Target(url, notify.on_failure) for url in notify.urls)
+    return (
+        () if notify is None else tuple(NotifyTarget(url, notify.on_failure) for url in notify.urls)
+    )
 
 
 def pack(
     entry: StreamEntry, record: EventsRecord, partition: int, offset: int, now: int
-) -> Parcel | None:
+) -> NotifyMessage | None:
     """The message of *record*, made at *now* (epoch milliseconds); None when nobody is to be
     told.
     """
@@ -79,7 +81,7 @@ def pack(
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
     name = f"{entry.database}.{entry.name}"
     position = (record.offset, record.ordinal)
-    return Parcel(
+    return NotifyMessage(
         partition,
         offset,
         entry.id,

@@ -23,7 +23,7 @@ from penstock.records import ControlRecord, encode
 log = get(__name__)
 
 
-class Brake:
+class Backpressure:
     """Held streams by id."""
 
     def __init__(

@@ -32,10 +32,10 @@ from penstock.targets import (
     resolve,
     shown,
 )
+from services.notifier.cursor import Mark, PartitionCursor
+from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.metrics import PushMetrics
-from services.notifier.parcel import Parcel, Target
 from services.notifier.settings import NotifierSettings
-from services.notifier.track import Mark, Track
 
 _WINDOW_MESSAGES = 256
 _WINDOW_SIZE = 1 << 20
@@ -44,34 +44,34 @@ log = get(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a courier asks of the process it runs in."""
+    """What a delivery asks of the process it runs in."""
 
     settings: NotifierSettings
     allowed: AllowList
     #: whether an address and port are the mesh's own
     is_own: Callable[[str, int], bool]
     metrics: PushMetrics
-    #: parcels in records read from the log
-    parcels: Callable[[Slice], list[Parcel]]
+    #: messages in records read from the log
+    messages: Callable[[Slice], list[NotifyMessage]]
     history: Callable[[int, int], History]
     #: where the live reader stands in a partition
     live: Callable[[int], int]
-    save: Callable[[Target, int, Mark], None]
+    save: Callable[[NotifyTarget, int, Mark], None]
     #: called after marks have moved
-    settled: Callable[[Target], None]
+    on_settled: Callable[[NotifyTarget], None]
     #: whether the maker of a stream may have hosts notified that are not `allowed`
-    anywhere: Callable[[int], bool] = lambda _: False
-    #: whether anybody who may has a stream with this target
-    named: Callable[[Target], bool] = lambda _: False
+    may_go_anywhere: Callable[[int], bool] = lambda _: False
+    #: whether a user who may have any host notified has a stream with this target
+    may_be_any_host: Callable[[NotifyTarget], bool] = lambda _: False
 
 
-class Courier:
+class TargetDelivery:
     """All that goes to one target."""
 
-    def __init__(self, target: Target, around: Surroundings) -> None:
+    def __init__(self, target: NotifyTarget, around: Surroundings) -> None:
         self.target = target
         self._around = around
-        self.tracks: dict[int, Track] = {}
+        self.cursors: dict[int, PartitionCursor] = {}
         #: characters and events offered and not settled, by stream
         self.pending: Counter[int] = Counter()
         self._events: Counter[int] = Counter()
@@ -91,7 +91,7 @@ class Courier:
     # ---------------------------------------------------------------- what the process tells it
 
     def start(self) -> None:
-        self._task = vital.task(self._run(), f"courier {self._label}")
+        self._task = vital.task(self._run(), f"delivery {self._label}")
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -105,21 +105,23 @@ class Courier:
         """Deliver a partition from *mark* on; *behind*: the live reader has given records above it
         already.
         """
-        self.tracks[partition] = Track(mark, bound=self._around.settings.push_bytes, behind=behind)
+        self.cursors[partition] = PartitionCursor(
+            mark, bound=self._around.settings.push_bytes, behind=behind
+        )
         self._wake.set()
 
     def leave(self, partition: int) -> None:
         """The partition is another notifier's now."""
-        self.tracks.pop(partition, None)
+        self.cursors.pop(partition, None)
         # if it comes back, it is read from another place
         self._close_history(partition)
 
-    def offer(self, parcel: Parcel) -> None:
-        """A parcel from the live reader."""
-        if self.tracks[parcel.partition].offer(parcel):
-            self.pending[parcel.stream] += len(parcel.text)
-            self._events[parcel.stream] += parcel.events
-            self._around.metrics.offered(parcel)
+    def offer(self, message: NotifyMessage) -> None:
+        """A message from the live reader."""
+        if self.cursors[message.partition].offer(message):
+            self.pending[message.stream] += len(message.text)
+            self._events[message.stream] += message.events
+            self._around.metrics.count_offer(message)
         self._wake.set()
 
     def events_waiting(self, stream_id: int) -> int:
@@ -127,18 +129,18 @@ class Courier:
         were read from the log again.
         """
         return self._events[stream_id] + sum(
-            track.read_again(stream_id) for track in self.tracks.values()
+            cursor.read_again(stream_id) for cursor in self.cursors.values()
         )
 
     def has_settled(self, partition: int, offset: int) -> bool:
-        track = self.tracks.get(partition)
-        return track is None or track.has_settled(offset)
+        cursor = self.cursors.get(partition)
+        return cursor is None or cursor.has_settled(offset)
 
     def rest(self) -> None:
         """Move marks up where there was nothing for this target."""
-        for partition, track in self.tracks.items():
-            if track.rest(self._around.live(partition)):
-                self._around.save(self.target, partition, track.mark)
+        for partition, cursor in self.cursors.items():
+            if cursor.rest(self._around.live(partition)):
+                self._around.save(self.target, partition, cursor.mark)
 
     # ---------------------------------------------------------------- delivery
 
@@ -168,14 +170,14 @@ class Courier:
                 where,
                 self._around.allowed,
                 self._around.is_own,
-                anywhere=self._around.named(self.target),
+                anywhere=self._around.may_be_any_host(self.target),
             )
             self._listed = found.listed
             # a connection that is made already follows no redirect
-            reached = await _reached(found.address, where.port)
+            connected = await _connect_socket(found.address, where.port)
             return await connect(
                 self.target.url,
-                sock=reached,
+                sock=connected,
                 proxy=None,
                 compression=None,
                 max_size=1 << 20,
@@ -194,9 +196,9 @@ class Courier:
                 refused = self._check(window)
                 try:
                     async with asyncio.timeout(self._around.settings.ack_seconds):
-                        for parcel in window:
-                            if parcel.stream not in refused:
-                                await connection.send(parcel.text)
+                        for message in window:
+                            if message.stream not in refused:
+                                await connection.send(message.text)
                         await (await connection.ping())
                 except TimeoutError:
                     # too slow for that much at a time
@@ -212,7 +214,7 @@ class Courier:
         finally:
             listening.cancel()
 
-    def _check(self, window: list[Parcel]) -> frozenset[int]:
+    def _check(self, window: list[NotifyMessage]) -> frozenset[int]:
         """The streams whose messages must not go where the connection goes: users who may name any
         host share it with others.
 
@@ -222,8 +224,8 @@ class Courier:
         if self._listed:
             return frozenset()
         streams = {p.stream: p.name for p in window}
-        refused = frozenset(s for s in streams if not self._around.anywhere(s))
-        if len(refused) == len(streams) and not self._around.named(self.target):
+        refused = frozenset(s for s in streams if not self._around.may_go_anywhere(s))
+        if len(refused) == len(streams) and not self._around.may_be_any_host(self.target):
             raise TargetRefused(f"{self._label} may not be notified", hint=NOTIFY_HINT)
         for stream in refused - self._refused:
             log.warning(
@@ -235,55 +237,64 @@ class Courier:
         self._refused |= refused
         return refused
 
-    async def _window(self) -> list[Parcel]:
-        """The next parcels; waits until there are any."""
+    async def _window(self) -> list[NotifyMessage]:
+        """The next messages; waits until there are any."""
         while True:
             self._wake.clear()
-            found: list[Parcel] = []
-            for partition, track in list(self.tracks.items()):
-                if not track and track.behind is not None:
-                    await self._refill(partition, track)
-                found += track.waiting(self._at_once - len(found), _WINDOW_SIZE)
+            found: list[NotifyMessage] = []
+            for partition, cursor in list(self.cursors.items()):
+                if not cursor and cursor.behind is not None:
+                    await self._refill(partition, cursor)
+                found += cursor.waiting(self._at_once - len(found), _WINDOW_SIZE)
                 if len(found) >= self._at_once:
                     break
             if found:
                 return found
-            if all(t.behind is None for t in self.tracks.values()):
+            if all(t.behind is None for t in self.cursors.values()):
                 await self._wake.wait()
 
-    async def _refill(self, partition: int, track: Track) -> None:
-        assert track.behind is not None
+    async def _refill(self, partition: int, cursor: PartitionCursor) -> None:
+        """Fill the queue of a partition from the log."""
+        assert cursor.behind is not None
         live = self._around.live(partition)
-        if track.behind >= live:
-            track.refill((), track.behind, live)
+        if cursor.behind >= live:
+            cursor.refill((), cursor.behind, live)
         else:
-            if partition not in self._histories:
-                self._histories[partition] = self._around.history(partition, track.behind)
             try:
-                slices = await self._histories[partition].read()
-            except (
-                BaseException
-            ) as error:  # a cancelled read may have taken records: its reader is of no use any more
-                self._close_history(partition)
-                if not isinstance(error, BusError):
-                    raise
-                if error.code == "E_OFFSET_GONE":
-                    log.error(
-                        "events were deleted before they were delivered",
-                        target=self._label,
-                        offset=track.behind,
-                    )
-                    track.refill((), live, live)
-                    return
-                log.warning("events cannot be read for now", error=str(error))
-                await asyncio.sleep(self._around.settings.retry_max)
+                slices = await self._read(partition, cursor.behind)
+            except BusError as error:
+                await self._pass_over(error, cursor, live)
                 return
             for piece in slices:
-                mine = [p for p in self._around.parcels(piece) if self.target in p.targets]
-                track.refill(mine, piece.next, self._around.live(partition))
-        if track.behind is None:
+                mine = [m for m in self._around.messages(piece) if self.target in m.targets]
+                cursor.refill(mine, piece.next, self._around.live(partition))
+        if cursor.behind is None:
             self._close_history(partition)
-            self._around.settled(self.target)
+            self._around.on_settled(self.target)
+
+    async def _read(self, partition: int, offset: int) -> list[Slice]:
+        """Read on in the log, from *offset* when nothing has been read yet. Raises BusError."""
+        if partition not in self._histories:
+            self._histories[partition] = self._around.history(partition, offset)
+        try:
+            return await self._histories[partition].read()
+        except BaseException:
+            # a cancelled read may have taken records: its reader is of no use any more
+            self._close_history(partition)
+            raise
+
+    async def _pass_over(self, error: BusError, cursor: PartitionCursor, live: int) -> None:
+        """Give up what is no longer in the log; wait a moment when it cannot be read for now."""
+        if error.code == "E_OFFSET_GONE":
+            log.error(
+                "events were deleted before they were delivered",
+                target=self._label,
+                offset=cursor.behind,
+            )
+            cursor.refill((), live, live)
+            return
+        log.warning("events cannot be read for now", error=str(error))
+        await asyncio.sleep(self._around.settings.retry_max)
 
     def _close_history(self, partition: int) -> None:
         history = self._histories.pop(partition, None)
@@ -291,35 +302,35 @@ class Courier:
             history.close()
 
     def _settle(
-        self, window: list[Parcel], *, delivered: bool, but: frozenset[int] = frozenset()
+        self, window: list[NotifyMessage], *, delivered: bool, but: frozenset[int] = frozenset()
     ) -> None:
         """*but*: streams whose messages were not delivered in any case."""
-        moved: dict[int, list[Parcel]] = {}
-        for parcel in window:
-            moved.setdefault(parcel.partition, []).append(parcel)
-        for partition, parcels in moved.items():
-            track = self.tracks.get(partition)
-            if track is not None:
-                track.settle(parcels)
-                self._around.save(self.target, partition, track.mark)
-        for parcel in window:
-            track = self.tracks.get(parcel.partition)
-            waited = track is not None and track.was_offered(parcel)
-            came = delivered and parcel.stream not in but
-            self._around.metrics.settled(parcel, delivered=came, waited=waited)
+        moved: dict[int, list[NotifyMessage]] = {}
+        for message in window:
+            moved.setdefault(message.partition, []).append(message)
+        for partition, messages in moved.items():
+            cursor = self.cursors.get(partition)
+            if cursor is not None:
+                cursor.settle(messages)
+                self._around.save(self.target, partition, cursor.mark)
+        for message in window:
+            cursor = self.cursors.get(message.partition)
+            waited = cursor is not None and cursor.was_offered(message)
+            came = delivered and message.stream not in but
+            self._around.metrics.count_outcome(message, delivered=came, waited=waited)
             if waited:
-                self.pending[parcel.stream] -= len(parcel.text)
-                self._events[parcel.stream] -= parcel.events
-            if parcel.trace is not None:
+                self.pending[message.stream] -= len(message.text)
+                self._events[message.stream] -= message.events
+            if message.trace is not None:
                 said = "a target was told" if came else "a target was not told"
                 log.info(
                     said,
                     target=self._label,
-                    stream=parcel.name,
-                    trace=parcel.trace,
-                    events=parcel.events,
+                    stream=message.name,
+                    trace=message.trace,
+                    events=message.events,
                 )
-        self._around.settled(self.target)
+        self._around.on_settled(self.target)
 
     # ---------------------------------------------------------------- while it is down
 
@@ -355,7 +366,7 @@ class Courier:
             log.error("messages cannot be read", target=self._label, error=type(error).__name__)
 
 
-async def _reached(address: str, port: int) -> socket.socket:
+async def _connect_socket(address: str, port: int) -> socket.socket:
     """Connect to an address that was checked."""
     kind = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.socket(kind, socket.SOCK_STREAM)
@@ -377,6 +388,6 @@ async def _ignore(connection: ClientConnection) -> None:
             pass
 
 
-def behind(couriers: Mapping[Target, Courier], stream_id: int) -> int:
+def behind(deliveries: Mapping[NotifyTarget, TargetDelivery], stream_id: int) -> int:
     """Characters of one stream that the slowest of its targets has not got yet."""
-    return max((c.pending[stream_id] for c in couriers.values()), default=0)
+    return max((c.pending[stream_id] for c in deliveries.values()), default=0)

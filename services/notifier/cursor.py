@@ -1,7 +1,7 @@
 """One partition of the events as one target sees it: what waits, what was settled, and from where
 the log has to be read again.
 
-Parcels come from the live reader (`offer`) while memory lasts. Past the bound the track only
+Messages come from the live reader (`offer`) while memory lasts. Past the bound the cursor only
 remembers where it stopped; when its queue is empty it is filled from the log (`refill`) until it
 has caught up with the live reader. So a target that is down costs a bounded queue. Pure: no clock,
 no sockets, no Kafka.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from services.notifier.parcel import Parcel
+from services.notifier.message import NotifyMessage
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Mark:
         return cls(int(body["o"]), {k: (int(v[0]), int(v[1])) for k, v in body["p"].items()})
 
 
-class Track:
+class PartitionCursor:
     """`behind` is the offset from which the log has to be read; None while the queue holds all
     there is.
     """
@@ -49,35 +49,35 @@ class Track:
         self._announced = dict(mark.producers)
         self._first_offer: int | None = None
         self._next_offer = 0
-        self._queue: deque[Parcel] = deque()
+        self._queue: deque[NotifyMessage] = deque()
         self._size = 0
 
     def __len__(self) -> int:
         return len(self._queue)
 
-    def offer(self, parcel: Parcel) -> bool:
-        """Take a parcel from the live reader, or note that it has to be read again; whether it is
+    def offer(self, message: NotifyMessage) -> bool:
+        """Take a message from the live reader, or note that it has to be read again; whether it is
         one more that waits.
         """
-        repeat = parcel.position <= self._announced.get(parcel.producer, (-1, -1))
+        repeat = message.position <= self._announced.get(message.producer, (-1, -1))
         if not repeat:
-            self._announced[parcel.producer] = parcel.position
+            self._announced[message.producer] = message.position
         if self._first_offer is None:
-            self._first_offer = parcel.offset
-        self._next_offer = parcel.offset + 1
-        if self.behind is None and parcel.offset >= self._reach:
-            if self._queue and self._size + len(parcel.text) > self._bound:
-                self.behind = parcel.offset
+            self._first_offer = message.offset
+        self._next_offer = message.offset + 1
+        if self.behind is None and message.offset >= self._reach:
+            if self._queue and self._size + len(message.text) > self._bound:
+                self.behind = message.offset
             else:
-                self._put(parcel)
-        return not repeat and parcel.offset >= self.mark.offset
+                self._put(message)
+        return not repeat and message.offset >= self.mark.offset
 
-    def was_offered(self, parcel: Parcel) -> bool:
+    def was_offered(self, message: NotifyMessage) -> bool:
         """Whether the live reader has given it; the log may be read further than that, and holds
         what came before this process.
         """
         return (
-            self._first_offer is not None and self._first_offer <= parcel.offset < self._next_offer
+            self._first_offer is not None and self._first_offer <= message.offset < self._next_offer
         )
 
     def read_again(self, stream_id: int) -> int:
@@ -86,41 +86,41 @@ class Track:
             p.events for p in self._queue if p.stream == stream_id and not self.was_offered(p)
         )
 
-    def refill(self, parcels: Iterable[Parcel], until: int, live: int) -> None:
+    def refill(self, messages: Iterable[NotifyMessage], until: int, live: int) -> None:
         """Take what the log has from `behind` up to *until*; *live* is where the live reader
         stands.
         """
-        for parcel in parcels:
-            if parcel.offset >= self._reach:
-                self._put(parcel)
+        for message in messages:
+            if message.offset >= self._reach:
+                self._put(message)
         self._reach = max(self._reach, until)
         self.behind = until if until < live else None
 
-    def _put(self, parcel: Parcel) -> None:
-        self._reach = parcel.offset + 1
-        if parcel.position <= self._seen.get(parcel.producer, (-1, -1)):
+    def _put(self, message: NotifyMessage) -> None:
+        self._reach = message.offset + 1
+        if message.position <= self._seen.get(message.producer, (-1, -1)):
             return  # a restarted stream published it twice
-        self._seen[parcel.producer] = parcel.position
-        self._queue.append(parcel)
-        self._size += len(parcel.text)
+        self._seen[message.producer] = message.position
+        self._queue.append(message)
+        self._size += len(message.text)
 
-    def waiting(self, count: int, size: int) -> list[Parcel]:
-        """The next parcels, at most *count* and about *size* characters; they stay until
+    def waiting(self, count: int, size: int) -> list[NotifyMessage]:
+        """The next messages, at most *count* and about *size* characters; they stay until
         settled.
         """
-        found: list[Parcel] = []
-        for parcel in islice(self._queue, count):
-            if found and size < len(parcel.text):
+        found: list[NotifyMessage] = []
+        for message in islice(self._queue, count):
+            if found and size < len(message.text):
                 break
-            size -= len(parcel.text)
-            found.append(parcel)
+            size -= len(message.text)
+            found.append(message)
         return found
 
-    def settle(self, parcels: Sequence[Parcel]) -> None:
-        """The first parcels of the queue were delivered or dropped."""
-        for parcel in parcels:
+    def settle(self, messages: Sequence[NotifyMessage]) -> None:
+        """The first messages of the queue were delivered or dropped."""
+        for message in messages:
             gone = self._queue.popleft()
-            assert gone is parcel
+            assert gone is message
             self._size -= len(gone.text)
             self.mark.offset = gone.offset + 1
             self.mark.producers[gone.producer] = gone.position

@@ -23,7 +23,7 @@ from penstock.reach import Outbound
 _PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}
 
 
-class Far:
+class ExternalRows:
     """Thread-safe. Passwords come from the deployment's secret files, once for each question."""
 
     def __init__(self, catalog: CatalogReader, data_dir: Path, outbound: Outbound) -> None:

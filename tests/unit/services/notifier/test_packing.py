@@ -10,13 +10,13 @@ from typing import Any, cast
 
 import pytest
 
+from penstock.access import Access
 from penstock.catalog.model import Grant, User
 from penstock.catalog.view import Catalog
 from penstock.clock import ManualClock
-from penstock.health import Health
+from penstock.reach import Outbound
 from penstock.records import encode
-from services.notifier.metrics import PushMetrics
-from services.notifier.push import Push
+from services.notifier.packing import Packer
 from services.notifier.settings import NotifierSettings
 from tests.unit.services.notifier.kit import entry, event, record
 
@@ -24,12 +24,10 @@ BOSS = User(5, "boss", "h", grants=(Grant("ADMIN", 0),))
 ANN = User(6, "ann", "h", grants=(Grant("CREATE", 1),))
 
 
-def told(push: Push, maker: str) -> bool:
+def told(packer: Packer, maker: str) -> bool:
     """Tell whether an event of a stream of *maker* becomes a message."""
-    return (
-        push._parcel(0, 4, encode(record([event()])), dataclasses.replace(entry(), maker=maker))
-        is not None
-    )
+    stream = dataclasses.replace(entry(), maker=maker)
+    return packer.pack(0, 4, encode(record([event()])), stream) is not None
 
 
 @pytest.mark.parametrize(
@@ -48,19 +46,11 @@ def test_a_stream_notifies_with_its_makers_rights(
     allow: tuple[str, ...], maker: str, expected: bool
 ) -> None:
     catalog = Catalog([BOSS, ANN])
-    health = Health("notifier", 0)
     reader = cast(Any, SimpleNamespace(catalog=catalog))
-    push = Push(
-        NotifierSettings(notify_allow=allow),
-        reader,
-        health,
-        PushMetrics(health.registry),
-        ManualClock(0),
-        cast(Any, None),
-        cast(Any, None),
-    )
-    assert told(push, maker) is expected
+    settings = NotifierSettings(notify_allow=allow)
+    access = Access(lambda: catalog, settings.user)
+    packer = Packer(reader, Outbound(settings, access, allow), ManualClock(0))
+    assert told(packer, maker) is expected
     if maker == "boss":
         catalog.put(dataclasses.replace(BOSS, grants=()))
-        assert not told(push, maker), "the right was revoked"
-    health.close()
+        assert not told(packer, maker), "the right was revoked"

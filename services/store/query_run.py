@@ -1,0 +1,295 @@
+"""The computation of one SELECT: windows first, then what is left by DuckDB."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from penstock.catalog.model import Table
+from penstock.duck import Engine
+from penstock.errors import PenstockError, SqlSemanticError
+from penstock.link import pushdown
+from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY, WRITTEN_OUT
+from penstock.sql.plan import Column
+from penstock.sql.planning.view import SchemaView
+from penstock.sql.statements import Query
+from penstock.udf import UserFunction
+from services.store.binding import BoundTable, Context
+from services.store.duck_types import duck_type
+from services.store.external_rows import ExternalRows
+from services.store.images import Images
+from services.store.relation import PLACES, quote
+from services.store.resolve import ResolvedTable
+from services.store.table_source import TableSource
+from services.store.translate import query
+from services.store.user_functions import register
+from services.store.windowed import evaluate
+
+#: functions that a query may call; user-defined ones come to these
+_KNOWN = REGISTRY.keys() | AGGREGATES.keys() | QUERY_ONLY.keys() | WRITTEN_OUT
+
+
+@dataclass(frozen=True)
+class QueryRequest:
+    """A SELECT, the database that it is in, and the zone of its times."""
+
+    statement: Query
+    database: str
+    timezone: str
+
+
+class _RelationNames:
+    """Makes names for relations that no table of a query has."""
+
+    def __init__(self, statement: Query) -> None:
+        self._taken = {t.name.lower() for t in statement.query.find_all(exp.Table)}
+        self._count = 0
+
+    def make(self) -> str:
+        while True:
+            self._count += 1
+            name = f"_penstock_{self._count}"
+            if name not in self._taken:
+                return name
+
+
+class QueryRun:
+    """State of one query."""
+
+    def __init__(
+        self,
+        source: TableSource,
+        external_rows: ExternalRows | None,
+        images: Images,
+        engine: Engine,
+        request: QueryRequest,
+        max_rows: int,
+    ) -> None:
+        self._source = source
+        self._external_rows = external_rows
+        self._images = images
+        self._engine = engine
+        self._request = request
+        self._max_rows = max_rows
+        self._names = _RelationNames(request.statement)
+        self._functions: dict[str, UserFunction] = {}
+        #: relations that stand for tables and computed windows
+        self._relations: set[str] = set()
+        self._tables: dict[str, BoundTable] = {}
+        self._types: dict[str, str] = {}
+        #: "topic:partition" → offset of the first record that was not read
+        self.positions: dict[str, int] = {}
+
+    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
+        return self._source.resolve(database, table, statement)
+
+    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable) -> str:
+        if found.external is not None:
+            return self._fetch_external(
+                prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
+            )
+        views, _ = self._images.of(found.table)
+        for partition, view in views.items():
+            place = f"{found.table.topic}:{partition}"
+            self.positions[place] = min(view.next, self.positions.get(place, view.next))
+        return self._source.relation(
+            con, prefix, found, self._images, places=self._places(found.table)
+        )
+
+    def _places(self, table: Table) -> list[str]:
+        """Return the virtual columns that the query names and the table has no columns of its own
+        for.
+        """
+        own = {c.name.lower() for c in (*table.columns, *table.tags)}
+        return sorted(
+            {c.name.lower() for c in self._request.statement.query.find_all(exp.Column)}
+            & PLACES.keys() - own
+        )
+
+    def _fetch_external(
+        self,
+        prefix: str,
+        found: ResolvedTable,
+        columns: Sequence[str],
+        conditions: Sequence[exp.Expr],
+    ) -> str:
+        """Bring rows here from another deployment; return their SQL."""
+        entry = found.external
+        name = f"{prefix}_far"
+        assert self._external_rows is not None and entry is not None
+        columns = [*columns, *self._places(found.table)]
+        self._engine.con.register(
+            name, self._external_rows.rows(entry, columns, conditions, self._request.timezone)
+        )
+        types = {
+            c.name: duck_type(c.type.kind, entry.precision, str(c.type))
+            for c in (*entry.columns, *entry.tags)
+        }
+        types |= {place: kind for place, (_, kind) in PLACES.items() if place not in types}
+        listed = ", ".join(f"CAST({quote(c)} AS {types[c]}) AS {quote(c)}" for c in columns)
+        return f"SELECT tbname, {listed} FROM {name}"
+
+    def view(self) -> SchemaView:
+        return self._source.view()
+
+    def result(self) -> pa.Table:
+        """Compute the answer. Raises PenstockError, duckdb.Error."""
+        answer = self._answer_elsewhere()
+        if answer is not None:
+            return answer
+        tree = self._request.statement.query.copy()
+        for node in tree.find_all(exp.Table):
+            found = self._source.resolve(self._request.database, node, self._request.statement)
+            for table in self._source.tables(found):
+                self._images.of(table)
+        self._engine.confine(self._images.files())
+        for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
+            if select.args.get("window") is not None:
+                tree = self._compute_windows(tree, select)
+        self._check_functions(tree)
+        for node in list(tree.find_all(exp.Table)):
+            self._bind(tree, node)
+        context = Context(
+            self._tables, self._request.timezone, self._functions, frozenset(self._relations)
+        )
+        text = query(tree, context)
+        if _is_unordered(tree):
+            text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
+        arrow = self._engine.answer(text)
+        if arrow.num_rows > self._max_rows:
+            raise PenstockError(
+                f"more than {self._max_rows} rows",
+                code="E_RESULT_TOO_LARGE",
+                hint="narrow the query, or use `penstock export`",
+            )
+        return arrow.cast(pa.schema([self._with_type(f) for f in arrow.schema]))
+
+    def _answer_elsewhere(self) -> pa.Table | None:
+        """Have the one deployment that all tables of the query are of answer it, if there is
+        one.
+        """
+        if self._external_rows is None:
+            return None
+        return self._external_rows.whole(
+            self._request.statement.query, self._request.database, self._request.timezone
+        )
+
+    def _check_functions(self, tree: exp.Query) -> None:
+        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises
+        SqlError: there is no function of a name.
+        """
+        view = self._source.view()
+        for call in tree.find_all(exp.Anonymous):
+            name = str(call.this).lower()
+            function = view.function(name)
+            scalar = function if function is not None and not function.aggregate else None
+            if name in self._functions or (name in _KNOWN and scalar is None):
+                continue
+            if scalar is None:
+                raise self._no_function(call, function)
+            self._functions[name] = scalar
+            register(self._engine.con, scalar)
+
+    def _no_function(self, call: exp.Anonymous, aggregate: UserFunction | None) -> SqlSemanticError:
+        name = str(call.this).lower()
+        if aggregate is not None:
+            hint = f"SELECT {name}(…) FROM … INTERVAL(1h)"
+            return self._request.statement.error(
+                f"{name[:80]}() needs a window in a query", call, code="E_NONWINDOW_AGG", hint=hint
+            )
+        near = difflib.get_close_matches(name, sorted(_KNOWN), 1)
+        hint = (
+            f"did you mean {near[0]}()?"
+            if near
+            else "docs/sql.md lists the functions that a query has"
+        )
+        return self._request.statement.error(
+            f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint
+        )
+
+    def _with_type(self, field: pa.Field) -> pa.Field:
+        known = self._types.get(field.name.lower())
+        return field.with_metadata({"type": known}) if known else field
+
+    def _bind(self, tree: exp.Query, table: exp.Table) -> None:
+        """Make *table* a temporary view and let the tree name it; its alias stays what the query
+        calls it.
+        """
+        if table.name in self._relations and not table.db:
+            return
+        alias = (table.alias or table.name).lower()
+        found = self._source.resolve(self._request.database, table, self._request.statement)
+        name = self._names.make()
+        if found.external is not None:
+            needed = pushdown.needed(found.external, tree, table)
+            rows = self._fetch_external(name, found, *needed)
+        else:
+            rows = self.relation(self._engine.con, name, found)
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
+        self._relations.add(name)
+        columns = (*found.table.columns, *found.table.tags)
+        times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
+        self._tables[alias] = BoundTable(
+            name, tuple(c.name for c in columns), times, found.table.precision
+        )
+        self._note_types(columns)
+        table.set("db", None)
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+        table.set("this", exp.to_identifier(name))
+
+    def _note_types(self, columns: Sequence[Column]) -> None:
+        """Remember the types of columns by name; a name with several types has none."""
+        for column in columns:
+            text = str(column.type)
+            known = self._types.setdefault(column.name.lower(), text)
+            if known != text:
+                self._types[column.name.lower()] = ""
+
+    def _compute_windows(self, tree: exp.Query, select: exp.Select) -> exp.Query:
+        """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay
+        outside.
+        """
+        rows = evaluate(
+            self,
+            self._engine.con,
+            self._request.statement,
+            select,
+            self._request.database,
+            self._request.timezone,
+        )
+        name = self._names.make()
+        self._engine.con.register(name, rows.frame.to_arrow())
+        self._relations.add(name)
+        outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
+        for key in ("order", "limit", "offset", "distinct"):
+            if select.args.get(key) is not None:
+                outer.set(key, select.args[key].copy())
+        if outer.args.get("order") is not None:
+            outer.set(
+                "order",
+                outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}),
+            )
+        self._types.update({c.lower(): t for c, t in rows.types.items()})
+        if select is tree or select.parent is None:
+            return outer
+        select.replace(outer)
+        return tree
+
+
+def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
+    """Let ORDER BY count(*) mean the output column called so."""
+    text = node.meta.get("sql") or (
+        node.sql(dialect="penstock") if isinstance(node, exp.Anonymous) else ""
+    )
+    name = outputs.get(str(text).lower())
+    return exp.column(name, quoted=True) if name else node
+
+
+def _is_unordered(tree: exp.Query) -> bool:
+    return tree.args.get("order") is None and tree.args.get("limit") is None
