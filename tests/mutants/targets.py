@@ -35,13 +35,16 @@ def _files(root: Path, globs: tuple[str, ...]) -> list[str]:
     return sorted(found)
 
 
-# The floors are what was measured, rounded down, and only ever go up, until each is at 80 %.
+# The floors are what was measured, rounded down, and only ever go up, until each is at 80 %. So far
+# a handful of mutants was tried: 4 of 6 of the lease died, 3 of 4 of the codec and 1 of 5 of the
+# lanes, and these floors are what such few say for sure (0: none was tried). The first night says
+# more.
 TARGETS = (
     Target(
         name="lease",
         sources=("penstock/lease*.py",),
         tests=("tests/stack/test_lease.py",),  # starts a redis-server and nothing else
-        floor=0,
+        floor=40,
     ),
     Target(
         name="codec",
@@ -52,7 +55,7 @@ TARGETS = (
             "tests/unit/formats/test_*.py",
             "tests/unit/spark_jobs/test_history.py",
         ),
-        floor=0,
+        floor=40,
     ),
     Target(
         name="lanes",
@@ -68,7 +71,7 @@ TARGETS = (
             "tests/unit/spark_jobs/test_stats*.py",
             "tests/unit/spark_jobs/test_stream*.py",
         ),
-        floor=0,
+        floor=5,
     ),
     Target(
         name="windows",
