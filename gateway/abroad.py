@@ -19,7 +19,8 @@ import tenacity
 from penstock.catalog.model import External
 from penstock.client.nodes import patience_is_over
 from penstock.errors import PenstockError
-from penstock.link.client import Address, Links
+from penstock.link.address import Address
+from penstock.link.pool import Links
 
 #: errors after which the same rows are sent again
 _AGAIN = frozenset(

@@ -32,8 +32,9 @@ from penstock.clock import Clock, milliseconds
 from penstock.cursor import Cursor
 from penstock.errors import CatalogError
 from penstock.link import external
-from penstock.link.client import LinkLost, Links, connect_any
+from penstock.link.address import LinkLost
 from penstock.link.description import Description, require_log
+from penstock.link.pool import Links, connect_any
 from penstock.link.selection import Selection, check, compile_selection
 from penstock.partition import partition_of
 from penstock.reach import Outbound, Reach

@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
-from penstock.link.mirror import RemoteTable, snapshot
+from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
+from penstock.link.mirror import RemoteTable
+from penstock.link.remote_request import MirrorOptions, RemoteTarget
+from penstock.link.snapshot import snapshot
 from penstock.link.uris import TableUri, UriError, parse, render
-from penstock.link.wanted import Options, Target
 
 __all__ = [
     "RemoteTable",
@@ -124,8 +125,8 @@ def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTabl
     elif uri.scheme != "pq":
         where = _dh_session(uri) if uri.host is not None else session_for()
     home = where or session_for()
-    target = Target(home.replicas, uri.table, uri.query, uri.serial)
-    options = Options(
+    target = RemoteTarget(home.replicas, uri.table, uri.query, uri.serial)
+    options = MirrorOptions(
         uri.columns,
         uri.on_disconnect,
         uri.retry_window_ms,

@@ -242,7 +242,7 @@ class Connection(StreamTables):
             database: for a name without one; None: the connection's.
         """
         from penstock.client.stream import Stream
-        from penstock.link.client import Address
+        from penstock.link.address import Address
 
         link = urlsplit(self.federation_url())
         host = (

@@ -24,7 +24,8 @@ from penstock import uri
 from penstock.client.connection import Connection, connect
 from penstock.demo import flights
 from penstock.errors import PenstockError
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
 from penstock.mesh.layout import Layout
 from penstock.mesh.proxy import Proxy

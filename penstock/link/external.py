@@ -16,7 +16,7 @@ from pathlib import Path
 
 from penstock.catalog.model import External
 from penstock.errors import CatalogError
-from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
+from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.description import Description
 from penstock.reach import Reach
 from penstock.sql.plan import Column

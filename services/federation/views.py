@@ -25,7 +25,7 @@ from penstock.catalog.model import External, Table, View
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError
 from penstock.link import external
-from penstock.link.client import Address
+from penstock.link.address import Address
 from penstock.link.selection import pointed_at, source_of
 from penstock.log import get
 from penstock.reach import Outbound

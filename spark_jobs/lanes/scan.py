@@ -17,9 +17,9 @@ import polars as pl
 from penstock import names, redis_link, traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
+from penstock.codec.few_rows import MAX_ROWS
 from penstock.errors import StateError
 from penstock.few import Few
-from penstock.fewrows import MAX_ROWS
 from penstock.partition import partition as place
 from penstock.partition import partition_of
 from penstock.records import ControlRecord, DeadLetter

@@ -23,7 +23,8 @@ from penstock.catalog.model import Database, Entry, Grant, Table, TableVersion, 
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.health import Health
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.link.frames import PATH
 from penstock.passwords import hashed_setting
 from penstock.reach import Outbound, Reach

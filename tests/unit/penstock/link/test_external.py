@@ -11,7 +11,8 @@ import pytest
 from penstock.catalog.model import External
 from penstock.errors import CatalogError, PenstockError
 from penstock.link import external
-from penstock.link.client import Address, LinkLost, connect_any
+from penstock.link.address import Address, LinkLost
+from penstock.link.pool import connect_any
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.source import masked

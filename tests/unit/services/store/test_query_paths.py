@@ -24,8 +24,8 @@ from penstock.errors import PenstockError
 from penstock.link import external as links
 from penstock.link import pushdown, uris
 from penstock.link.description import Description
+from penstock.link.remote_request import MirrorOptions, RemoteRequest
 from penstock.link.selection import compile_selection, pointed_at, source_of
-from penstock.link.wanted import Options, Wanted
 from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions import REGISTRY
@@ -188,7 +188,7 @@ def test_what_follows_a_table_by_its_uri_asks_for_that_table_alone(
 ) -> None:
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
     found = Description(7, "d", table, columns)
-    wanted = Wanted(Options(columns=tuple(names)))
+    wanted = RemoteRequest(MirrorOptions(columns=tuple(names)))
     for text in (wanted.following(found), wanted.snapshot(found), wanted.rows(found)):
         again = one_query(text)
         assert tables(again) == {("d", table)}

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock import segments
 from penstock.link.description import Description
-from penstock.link.wanted import keys_of
+from penstock.link.remote_request import keys_of
 from penstock.segments import RangeDelete
 from penstock.sql.plan import Column
 
@@ -20,7 +20,7 @@ from penstock.sql.plan import Column
 _LOOSE_ROWS = 500_000
 
 
-class Held:
+class RowBuffer:
     """Versions of rows in the order they came; each step of the log has a number, which says what
     came before what.
     """
