@@ -19,8 +19,9 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from penstock import log, statefile
+from penstock.backup_list import Backup, Item
 from penstock.errors import StateError
-from penstock.vault import Backup, Item, Vault
+from penstock.vault import Vault
 
 _TRIES = 5
 _log = log.get(__name__)

@@ -17,7 +17,7 @@ from penstock.deployment import SUBJECT, backup, restore
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.vault import Vault, masked
+from penstock.vault import Vault, mask_login
 
 _console = Console(stderr=True, highlight=False)
 Target = Annotated[
@@ -76,7 +76,7 @@ def restore_command(
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
     if not found:
         raise StateError(
-            f"no such backup in {masked(target)}",
+            f"no such backup in {mask_login(target)}",
             detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none",
         )
     with Progress(

@@ -10,7 +10,7 @@ import typer
 
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
-from penstock.settings import read_secret
+from penstock.secret_files import read_secret
 from penstock.vault import Vault
 
 #: name of the secret in the data directory

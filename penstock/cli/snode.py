@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from penstock.backup_list import Backup, Item
 from penstock.checkpoints import Place, local_positions, places, restore, subject_query, take
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
@@ -25,7 +26,7 @@ from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
 from penstock.mesh.supervisor import read_state
-from penstock.vault import Backup, Item, Vault, masked
+from penstock.vault import Vault, mask_login
 
 commands = typer.Typer(help="Backups of the stream jobs' state.", no_args_is_help=True)
 app.add_typer(commands, name="snode")
@@ -205,7 +206,7 @@ def _chosen(vault: Vault, query: str | None, name: str | None, *, every: bool) -
         yield from made if every else made[:1]
     if not found:
         raise StateError(
-            f"no such backup in {masked(vault.url)}",
+            f"no such backup in {mask_login(vault.url)}",
             hint="`penstock snode list` shows what there is; CREATE SNODE makes some",
         )
 

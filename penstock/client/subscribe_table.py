@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.client.at_nodes import AtNodes, table_path
-from penstock.client.table_subscription import Options, TableSubscription, filter_of
+from penstock.client.subscription_options import SubscriptionOptions, filter_of
+from penstock.client.table_subscription import TableSubscription
 from penstock.errors import CatalogError, PenstockError, SchemaError
 
 Handler = Callable[..., Any]
@@ -81,7 +82,7 @@ class Subscribing(AtNodes):
             )
         name = self.table_name(table_name)
         group = self._nodes.group_of(name)
-        options = Options(
+        options = SubscriptionOptions(
             msg_as_table
             or hasattr(handler, "append")
             or hasattr(getattr(handler, "__self__", None), "append"),

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ARROW = "application/vnd.apache.arrow.stream"
 #: rows of one request or frame; more are cut
 CHUNK_ROWS = 50_000
+#: column of a stream table that holds each row's index
+ROW_ID = "row_id"
 
 Rows: TypeAlias = (
     "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"

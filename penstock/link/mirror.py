@@ -257,13 +257,8 @@ class RemoteTable:
             except PenstockError as error:
                 self._cut_off(error)
             except vital.FAULTS as bug:
-                self._cut_off(
-                    RemoteError(
-                        f"following the table failed: {type(bug).__name__}",
-                        code="E_INTERNAL",
-                        detail=str(bug)[:200],
-                    )
-                )
+                message = f"following the table failed: {type(bug).__name__}"
+                self._cut_off(RemoteError(message, code="E_INTERNAL", detail=str(bug)[:200]))
             channel = None
             if self._halt.is_set():
                 return
