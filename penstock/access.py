@@ -9,9 +9,18 @@ is (`penstock.login`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
-from penstock.catalog.model import Database, External, Right, StreamEntry, Table, TableVersion, View
+from penstock.catalog.model import (
+    Database,
+    Entry,
+    External,
+    Right,
+    StreamEntry,
+    Table,
+    TableVersion,
+    View,
+)
 from penstock.catalog.principals import Object, Target, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import AuthError
@@ -35,7 +44,9 @@ class Access:
         self._version = -1
 
     def may(self, user: str, right: Right, target: Target) -> bool:
-        """Whether *user* has *right* on a database, table or stream, or (None) on everything."""
+        """Tell whether *user* has *right* on a database, table or stream, or (None) on
+        everything.
+        """
         if user == self.root:
             return True
         held = self._rights(user)
@@ -43,19 +54,20 @@ class Access:
             return True
         if target is None or not held:
             return False
-        if (right, target.id) in held:
-            return True
+        return (right, target.id) in held or self._follows(held, right, target)
+
+    def _follows(self, held: Container[tuple[Right, int]], right: Right, target: Object) -> bool:
+        """Tell whether *right* on *target* follows from rights on its database or, for results, on
+        its stream.
+        """
         if isinstance(target, Database):
             return False
         home = self._catalog().database(target.database)
         if home is not None and (right, home.id) in held:
             return True
-        return (
-            right == "READ"
-            and isinstance(target, Table)
-            and target.result_of is not None
-            and ("READ", target.result_of) in held
-        )
+        if right != "READ" or not isinstance(target, Table):
+            return False
+        return target.result_of is not None and ("READ", target.result_of) in held
 
     def require(self, user: str, right: Right, target: Target, asked: str = "") -> None:
         """Raises AuthError (E_FORBIDDEN) that names right and object.
@@ -85,7 +97,7 @@ class Access:
             )
 
     def sees(self, user: str, target: Object) -> bool:
-        """Whether *user* has any right on it or, for a database, in it."""
+        """Tell whether *user* has any right on it or, for a database, in it."""
         if user == self.root:
             return True
         catalog = self._catalog()
@@ -93,13 +105,7 @@ class Access:
         if 0 in seen or target.id in seen:
             return True
         if isinstance(target, Database):
-            inside = (catalog.by_id(place) for place in seen)
-            return any(
-                isinstance(e, Object)
-                and not isinstance(e, Database)
-                and e.database.lower() == target.name.lower()
-                for e in inside
-            )
+            return any(_is_inside(catalog.by_id(place), target) for place in seen)
         home = catalog.database(target.database)
         return (home is not None and home.id in seen) or (
             isinstance(target, Table) and target.result_of in seen
@@ -133,6 +139,13 @@ def named(target: Target) -> str:
     if isinstance(target, Database):
         return f"database {target.name}"
     return f"{kind_of(target)} {target.database}.{target.name}"
+
+
+def _is_inside(entry: Entry | None, database: Database) -> bool:
+    """Tell whether *entry* is a table, stream or the like of *database*."""
+    if not isinstance(entry, Object) or isinstance(entry, Database):
+        return False
+    return entry.database.lower() == database.name.lower()
 
 
 def _unseen(name: str) -> str:

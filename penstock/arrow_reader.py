@@ -169,6 +169,16 @@ def _measure(data: bytes | memoryview | pa.Buffer, limits: Limits) -> None:
             )
 
 
+def _content(message: pa.ipc.Message) -> tuple[int, _Table]:
+    """Return the kind of a message and what it is about."""
+    head = _Table.root(memoryview(message.metadata))
+    kind = head.number(1, "<B")
+    content = head.table(2)
+    if content is None or kind not in (_SCHEMA, _DICTIONARY, _BATCH):
+        raise refuse("a message that is no schema, dictionary or record batch")
+    return kind, content
+
+
 def _batches(
     data: bytes | memoryview | pa.Buffer, limits: Limits
 ) -> Iterator[tuple[_Table, memoryview, bool]]:
@@ -176,11 +186,7 @@ def _batches(
     for number, message in enumerate(pa.ipc.MessageReader.open_stream(data)):
         if number > limits.messages:
             raise refuse(f"it has more than {limits.messages} batches", "send larger batches")
-        head = _Table.root(memoryview(message.metadata))
-        kind = head.number(1, "<B")
-        content = head.table(2)
-        if content is None or kind not in (_SCHEMA, _DICTIONARY, _BATCH):
-            raise refuse("a message that is no schema, dictionary or record batch")
+        kind, content = _content(message)
         if kind == _SCHEMA:
             if content.number(0, "<h"):
                 raise refuse("its numbers are big-endian", "send little-endian ones")
@@ -234,13 +240,15 @@ def _check_schema(schema: pa.Schema, limits: Limits) -> dict[int, pa.DataType]:
     return kinds
 
 
+def _is_rich(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind)) or _shares(kind)
+
+
 def _check_type(kind: pa.DataType, depth: int, inside: bool = False) -> None:
     """Refuse types whose values may share bytes without bound, and deeply nested ones."""
     if isinstance(kind, pa.BaseExtensionType):
         _check_type(kind.storage_type, depth, inside)
-    elif pa.types.is_dictionary(kind) and (
-        pa.types.is_nested(kind.value_type) or _shares(kind.value_type)
-    ):
+    elif pa.types.is_dictionary(kind) and _is_rich(kind.value_type):
         raise refuse(f"a dictionary of {kind.value_type}"[:100])
     elif _repeats(kind) or (inside and _shares(kind)):
         raise refuse(f"type {kind} is not taken"[:100])

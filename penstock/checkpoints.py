@@ -207,7 +207,7 @@ def restore(
     checkpoint: bool = True,
     seen: Callable[[Item], None] = lambda _: None,
 ) -> None:
-    """Put a backup in place of what is there of these partitions (None: of all), and Spark's
+    """Put a backup in place of what is there of these partitions (by default of all), and Spark's
     checkpoint where *checkpoint* says so.
 
     Raises:
@@ -216,24 +216,38 @@ def restore(
     """
     vault.require_trusted(backup)
     wanted = None if partitions is None else set(partitions)
+    replaced, targets = _state_targets(backup, place, wanted)
+    if checkpoint:
+        directory = Path(local_path(place.checkpoint))
+        replaced.add(directory)
+        for item in backup.items:
+            kind, _, rest = item.path.partition("/")
+            if kind == "checkpoint":
+                targets.append((item, directory / rest, directory))
+    for directory in replaced:
+        shutil.rmtree(directory, ignore_errors=True)
+    for item, target, below in targets:
+        vault.extract(backup, item, target, below)
+        seen(item)
+
+
+def _state_targets(
+    backup: Backup, place: Place, wanted: set[str] | None
+) -> tuple[set[Path], list[tuple[Item, Path, Path]]]:
+    """List the directories of *wanted* partitions that a backup replaces, and where it puts which
+    of its items: the file, and the directory that must hold it.
+    """
     state = Path(local_path(place.state))
-    checkpoints = Path(local_path(place.checkpoint))
+    directories: set[Path] = set()
     targets: list[tuple[Item, Path, Path]] = []
-    replaced: set[Path] = set()
     for item in backup.items:
         kind, _, rest = item.path.partition("/")
         if kind == "state":
             partition = _partition_of(place, backup, item)
             if wanted is None or partition in wanted:
                 targets.append((item, state / rest, state))
-                replaced.add(state / partition)
-        elif kind == "checkpoint" and checkpoint:
-            targets.append((item, checkpoints / rest, checkpoints))
-    for directory in replaced | ({checkpoints} if checkpoint else set()):
-        shutil.rmtree(directory, ignore_errors=True)
-    for item, target, below in targets:
-        vault.extract(backup, item, target, below)
-        seen(item)
+                directories.add(state / partition)
+    return directories, targets
 
 
 def _partition_of(place: Place, backup: Backup, item: Item) -> str:

@@ -235,4 +235,6 @@ def dead_letters(count: int) -> list[Finding]:
 
 def worst(findings: Iterable[Finding]) -> Grade:
     grades = {f.grade for f in findings}
-    return "bad" if "bad" in grades else "look" if "look" in grades else "ok"
+    if "bad" in grades:
+        return "bad"
+    return "look" if "look" in grades else "ok"

@@ -118,9 +118,7 @@ class Own:
             return False
         here = _is_here(address)
         for host, own_port in self.places:
-            if port == own_port and any(
-                found == address or (here and _is_here(found)) for found in _found(host)
-            ):
+            if port == own_port and _leads_to(host, address, here=here):
                 return True
         return bool(here and self.mesh) and port in _listening.ports(self.mesh)
 
@@ -287,3 +285,8 @@ def _is_here(address: str) -> bool:
         for a in addresses
     }
     return str(parsed) in own
+
+
+def _leads_to(host: str, address: str, *, here: bool) -> bool:
+    """Tell whether *host* has *address* or, where that is one of this machine, another of it."""
+    return any(found == address or (here and _is_here(found)) for found in _found(host))

@@ -246,6 +246,10 @@ def _open(path: Path, first: int, last: int) -> Segment:
     return _known[key]
 
 
+def _overlaps(segment: Segment, low: int | None, high: int | None) -> bool:
+    return (high is None or segment.low <= high) and (low is None or segment.high >= low)
+
+
 def read(
     found: Sequence[Segment],
     *,
@@ -255,12 +259,12 @@ def read(
     tables: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pl.DataFrame | None:
-    """All versions of rows with low <= time <= high (ticks) of the given segments; None when there
-    are none.
+    """Read all versions of rows with low <= time <= high (ticks) of the given segments. Return None
+    when there are none.
     """
     frames = []
     for segment in found:
-        if (high is not None and segment.low > high) or (low is not None and segment.high < low):
+        if not _overlaps(segment, low, high):
             continue
         lazy = pl.scan_parquet(segment.path)
         if tables is not None:

@@ -215,11 +215,9 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return error.message
     if isinstance(error, ConnectionClosed):
-        return (
-            f"the connection was closed with code {error.rcvd.code}"
-            if error.rcvd is not None
-            else "the connection broke"
-        )
+        if error.rcvd is None:
+            return "the connection broke"
+        return f"the connection was closed with code {error.rcvd.code}"
     if isinstance(error, InvalidStatus):
         return f"it answers with HTTP status {error.response.status_code}"
     if isinstance(error, WebSocketException):
@@ -228,6 +226,10 @@ def reason_of(error: BaseException) -> str:
         return "it does not answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
+    return _reason_of_system_error(error)
+
+
+def _reason_of_system_error(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         return "it does not speak TLS as this side does"
     if isinstance(error, socket.gaierror):

@@ -36,6 +36,13 @@ Rows: TypeAlias = (
     "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"
 )
 
+#: kinds of errors whose code is not known
+_KINDS_BY_STATUS: dict[int, type[PenstockError]] = {
+    400: SqlSemanticError,
+    404: CatalogError,
+    409: CatalogError,
+}
+
 _KINDS: dict[str, type[PenstockError]] = {
     "E_AUTH": AuthError,
     "E_FORBIDDEN": AuthError,
@@ -59,7 +66,7 @@ _KINDS: dict[str, type[PenstockError]] = {
 
 
 def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
-    """The exception that an answer's `error` object stands for."""
+    """Return the exception that an answer's `error` object stands for."""
     code = str(body.get("code", "E_REMOTE"))
     message, detail, hint = (str(body.get(k, "")) for k in ("message", "detail", "hint"))
     kind = _KINDS.get(code)
@@ -68,13 +75,7 @@ def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
         where = {k: body[k] for k in ("line", "column", "snippet") if k in body}
         return sql(message, code=code, detail=detail, hint=hint, **where)
     if kind is None:
-        kind = (
-            CatalogError
-            if status in (404, 409)
-            else SqlSemanticError
-            if status == 400
-            else RemoteError
-        )
+        kind = _KINDS_BY_STATUS.get(status, RemoteError)
     return kind(message, code=code, detail=detail, hint=hint)
 
 
