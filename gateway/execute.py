@@ -346,7 +346,7 @@ class Executor:
             )
         columns = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
         catalog = self._catalog()
-        far = pushdown.shown(
+        far = pushdown.explain(
             inner.query,
             session.database or "",
             lambda database, name: pushdown.find(catalog, database, name),

@@ -106,7 +106,7 @@ def list_backups(
             justify="right" if heading in ("files", "kB", "position") else "left",
             no_wrap=True,
         )
-    for made in _chosen(_vault(data_dir, backup_dir), query, None, every=True):
+    for made in _choose(_vault(data_dir, backup_dir), query, None, every=True):
         taken = datetime.fromtimestamp(made.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         position = sum(made.facts["positions"].values())
         table.add_row(
@@ -130,7 +130,7 @@ def verify(
 ) -> None:
     """Read every file of the backups and compare its digest; exit status 1 when one is damaged."""
     vault = _vault(data_dir, backup_dir)
-    chosen = list(_chosen(vault, query, name, every=name is None))
+    chosen = list(_choose(vault, query, name, every=name is None))
     wrong = []
     with _progress() as progress:
         task = progress.add_task("verifying", total=sum(len(b.items) for b in chosen))
@@ -169,7 +169,7 @@ def restore_backup(
     vault = trusted_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
     state, checkpoints = _directories(data_dir, state_dir, checkpoint_dir)
     with _progress() as progress:
-        for made in _chosen(vault, query, name, every=False):
+        for made in _choose(vault, query, name, every=False):
             topic, number = subject_query(made.subject)
             place = Place(topic, number, state, checkpoints)
             if local_positions(place):
@@ -192,18 +192,13 @@ def restore_backup(
             restore(vault, made, place, seen=seen)
 
 
-def _chosen(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:
-    """The backups asked for; *every*: not only the newest of each query."""
+def _choose(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:
+    """Yield the backups asked for, the newest of each query or *every* one."""
     found = False
     for subject in vault.subjects():
-        made = [b for b in vault.backups(subject) if "positions" in b.facts]
-        made = [
-            b
-            for b in made
-            if (query is None or b.facts["query"] == query) and (name is None or b.name == name)
-        ]
-        found = found or bool(made)
-        yield from made if every else made[:1]
+        backups = [b for b in vault.backups(subject) if _is_meant(b, query, name)]
+        found = found or bool(backups)
+        yield from backups if every else backups[:1]
     if not found:
         raise StateError(
             f"no such backup in {mask_login(vault.url)}",
@@ -232,3 +227,12 @@ def _progress() -> Iterator[Progress]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
     ) as progress:
         yield progress
+
+
+def _is_meant(backup: Backup, query: str | None, name: str | None) -> bool:
+    """Tell whether a backup is of a query, of this one and of this name if they are given."""
+    if "positions" not in backup.facts:
+        return False
+    return (query is None or backup.facts["query"] == query) and (
+        name is None or backup.name == name
+    )

@@ -173,20 +173,7 @@ class TableSubscription:
         try:
             while self._socket is None and not self._closed:
                 time.sleep(0.001)
-            avoid = ""
-            while not self._closed and self.error is None and not self.cancelled:
-                if self._socket is None:
-                    if not self.options.reconnect and not self._moving:
-                        hint = "subscribe with reconnect=True"
-                        raise RemoteError(
-                            "the connection to the publisher is lost", code="E_NODE_DOWN", hint=hint
-                        )
-                    self._socket = self._connect_again(avoid)
-                    self._moving = False
-                    continue
-                avoid = self._follow(self._socket)
-                self._socket.close()
-                self._socket = None
+            self._follow_everywhere()
             if self.error is None and not self._closed:
                 self._call()
         except PenstockError as error:
@@ -194,6 +181,23 @@ class TableSubscription:
             self._calls.stat.last_error = str(error)
         finally:
             self._ended.set()
+
+    def _follow_everywhere(self) -> None:
+        """Follow the table from one node to the next until the subscription ends."""
+        avoid = ""
+        while not self._closed and self.error is None and not self.cancelled:
+            if self._socket is not None:
+                avoid = self._follow(self._socket)
+                self._socket.close()
+                self._socket = None
+                continue
+            if not self.options.reconnect and not self._moving:
+                hint = "subscribe with reconnect=True"
+                raise RemoteError(
+                    "the connection to the publisher is lost", code="E_NODE_DOWN", hint=hint
+                )
+            self._socket = self._connect_again(avoid)
+            self._moving = False
 
     def _places(self, avoid: str = "") -> list[str]:
         """List the nodes to ask, the leader first if there is one."""

@@ -179,7 +179,7 @@ def _with_long_integers(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema of the same bytes with every integer a plain long (the codec checks ranges
     itself, exactly) and the frame as two fields in front.
     """
-    body: dict[str, Any] = _lengthen(schema)
+    body: dict[str, Any] = _as_longs(schema)
     return {
         **body,
         "fields": [
@@ -190,15 +190,15 @@ def _with_long_integers(schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _lengthen(kind: Any) -> Any:
+def _as_longs(kind: Any) -> Any:
     if isinstance(kind, list):
-        return [_lengthen(k) for k in kind]
+        return [_as_longs(k) for k in kind]
     if not isinstance(kind, dict):
         return "long" if kind == "int" else kind
     if kind["type"] == "array":
-        return {**kind, "items": _lengthen(kind["items"])}
+        return {**kind, "items": _as_longs(kind["items"])}
     if kind["type"] == "record":
-        fields = [{"name": f["name"], "type": _lengthen(f["type"])} for f in kind["fields"]]
+        fields = [{"name": f["name"], "type": _as_longs(f["type"])} for f in kind["fields"]]
         return {**kind, "fields": fields}
     return "long" if kind["type"] == "long" else kind
 

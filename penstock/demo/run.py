@@ -102,11 +102,18 @@ def run(client: Connection, console: Console, out: Path | None = None) -> Outcom
     )
     if watch.problem is not None:
         raise DemoFailed("a subscriber was cut off", detail=str(watch.problem))
-    if wrong:
-        raise DemoFailed(f"{wrong} result rows differ from DuckDB's", detail=outcome.line())
-    if not notifications or not outcome.windows:
-        raise DemoFailed("nothing came out", detail=outcome.line())
+    _require_right(outcome)
     return outcome
+
+
+def _require_right(outcome: Outcome) -> None:
+    """Raise DemoFailed unless everything came, and all of it is right."""
+    if outcome.mismatches:
+        raise DemoFailed(
+            f"{outcome.mismatches} result rows differ from DuckDB's", detail=outcome.line()
+        )
+    if not outcome.notifications or not outcome.windows:
+        raise DemoFailed("nothing came out", detail=outcome.line())
 
 
 @contextmanager

@@ -166,7 +166,7 @@ def repository() -> str:
 
 
 def _settings_mirror(settings: Path) -> str | None:
-    """The mirror of central, else the first repository, of a Maven settings file."""
+    """Find the mirror of central, else the first repository, in a Maven settings file."""
     try:
         root = ElementTree.parse(settings).getroot()
     except (OSError, ElementTree.ParseError):
@@ -174,15 +174,11 @@ def _settings_mirror(settings: Path) -> str | None:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     for mirror in root.iter("mirror"):
-        if any(
-            part.strip() in ("*", "central", "external:*")
-            for part in (mirror.findtext("mirrorOf") or "").split(",")
-        ):
+        mirrored = {part.strip() for part in (mirror.findtext("mirrorOf") or "").split(",")}
+        if mirrored & {"*", "central", "external:*"}:
             return (mirror.findtext("url") or "").strip() or None
-    for found in root.iter("repository"):
-        if address := (found.findtext("url") or "").strip():
-            return address
-    return None
+    addresses = ((r.findtext("url") or "").strip() for r in root.iter("repository"))
+    return next(filter(None, addresses), None)
 
 
 def _ivy_default() -> str | None:

@@ -444,7 +444,7 @@ class _Run:
         found = self._queries.resolve(self._database, table, self._statement)
         name = self._name()
         if found.external is not None:
-            rows = self._fetched(name, found, *pushdown.needed(found.external, tree, table))
+            rows = self._fetched(name, found, *pushdown.find_needs(found.external, tree, table))
         else:
             rows = self.relation(self._con, name, found)
         self._con.execute(f"CREATE TEMP VIEW {name} AS {rows}")

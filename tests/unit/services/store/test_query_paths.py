@@ -148,7 +148,7 @@ def test_another_deployment_is_asked_for_its_table_alone(
         assert tables(again) == {("far", remote)}
         assert calls(again) <= calls(tree)
     for node in tree.find_all(exp.Table):
-        wanted, conditions = pushdown.needed(entry, tree, node)
+        wanted, conditions = pushdown.find_needs(entry, tree, node)
         again = one_query(pushdown.rows(entry, wanted, conditions))
         assert tables(again) == {("far", remote)}
         assert calls(again) <= calls(tree)
