@@ -164,7 +164,7 @@ class Definer:
         if not other:
             return
         self.delete_topics(
-            ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
+            ask(lambda: [t for t in other if self._redis.sismember(names.topics_dropped(), t)])
         )
 
     def delete_topics(self, topics: list[str]) -> None:
@@ -197,7 +197,7 @@ class Definer:
         )
         try:
             if gone:
-                self._redis.sadd(names.dropped_topics(), *gone)
+                self._redis.sadd(names.topics_dropped(), *gone)
         except redis.RedisError as down:
             _log.warning(
                 "topics cannot be made again with other partitions", topics=gone, reason=str(down)

@@ -65,12 +65,14 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         is_external and statement.kind in ("stream", "stable", "table")
     ):
         if named is not None and (topic := foreign.of(named)) is not None:
-            return _answer("External Stream", named.name, foreign.shown(named, topic), "Stream")
+            return _answer(
+                "External Stream", named.name, foreign.definition_sql(named, topic), "Stream"
+            )
         if entry is None:
             raise statement.error(
                 f'there is no external stream "{name.name}"', name, code="E_NO_STREAM"
             )
-        return _answer("External Stream", entry.name, external.shown(entry), "Stream")
+        return _answer("External Stream", entry.name, external.definition_sql(entry), "Stream")
     if statement.kind == "materialized view":
         view = catalog.view(home, name.name)
         if view is None:

@@ -143,7 +143,7 @@ class ForeignTopics:
     def _reached(self, topic: Topic, password: str) -> Brokers:
         """Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
-        return foreign.reached(
+        return foreign.reach_brokers(
             topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S
         )
 

@@ -18,7 +18,7 @@ from penstock.catalog.principals import Target
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
-from penstock.passwords import hashed
+from penstock.passwords import hash_password
 from penstock.sql import statements as st
 
 Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRole | st.RevokeTokens
@@ -39,7 +39,7 @@ class Principals:
         decide = self._definer.decide
         match statement:
             case st.CreateUser(name=name):
-                hash_ = hashed(statement.password)
+                hash_ = hash_password(statement.password)
                 now = milliseconds(self._clock)
                 made = decide(
                     lambda c, i: principals.create_user(
@@ -56,7 +56,7 @@ class Principals:
                 if made.puts:
                     self._passwords.set(name, statement.password)
             case st.AlterUser(name=name):
-                changed = None if statement.password is None else hashed(statement.password)
+                changed = None if statement.password is None else hash_password(statement.password)
                 altered = decide(
                     lambda c, _: principals.alter_user(
                         c, name, root=root, password=changed, enabled=statement.enabled

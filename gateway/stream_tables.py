@@ -190,7 +190,7 @@ class StreamTables:
                 )
 
     def _described(self, urls: dict[str, str]) -> dict[str, Any]:
-        return self._registry.described(self.groups, self._catalog(), urls)
+        return self._registry.describe(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:

@@ -79,8 +79,8 @@ class Access:
         if self.may(user, right, target):
             return
         if target is None or isinstance(target, Database) or self.sees(user, target):
-            raise forbidden(user, right, named(target))
-        raise forbidden(user, right, _unseen(asked or f"{target.database}.{target.name}"))
+            raise refusal(user, right, describe(target))
+        raise refusal(user, right, _spell_neutrally(asked or f"{target.database}.{target.name}"))
 
     def require_named(
         self, user: str, right: Right, database: str, name: str | None = None
@@ -90,10 +90,12 @@ class Access:
         """
         home = self._catalog().database(database)
         if not self.may(user, right, home):
-            raise forbidden(
+            raise refusal(
                 user,
                 right,
-                _unseen(f"{database}.{name}") if name is not None else f"database {database}",
+                _spell_neutrally(f"{database}.{name}")
+                if name is not None
+                else f"database {database}",
             )
 
     def sees(self, user: str, target: Object) -> bool:
@@ -132,7 +134,7 @@ def _rights_of(catalog: Catalog, name: str) -> frozenset[tuple[Right, int]]:
     return frozenset((g.right, g.object_id) for g in grants)
 
 
-def named(target: Target) -> str:
+def describe(target: Target) -> str:
     """A database, table or stream as errors call it."""
     if target is None:
         return "everything (*.*)"
@@ -148,14 +150,14 @@ def _is_inside(entry: Entry | None, database: Database) -> bool:
     return entry.database.lower() == database.name.lower()
 
 
-def _unseen(name: str) -> str:
+def _spell_neutrally(name: str) -> str:
     """What a user may not know of, in one spelling: that of the catalog would tell that it
     exists.
     """
     return name.lower()
 
 
-def forbidden(user: str, right: Right, what: str) -> AuthError:
+def refusal(user: str, right: Right, what: str) -> AuthError:
     """The refusal, with what would help."""
     hint = f"somebody with ADMIN can GRANT {right} ON … TO {user}; SHOW GRANTS lists what there is"
     return AuthError(f"{user} has no {right} on {what}", code="E_FORBIDDEN", hint=hint)

@@ -162,7 +162,7 @@ def _measure(data: bytes | memoryview | pa.Buffer, limits: Limits) -> None:
             rows += length
         if rows > limits.rows or max(values, default=0) > limits.rows:
             raise refuse(f"it has more than {limits.rows} rows", "send it in parts")
-        size += _inflated(batch, body)
+        size += _size_inflated(batch, body)
         if size > limits.size:
             raise refuse(
                 f"it has more than {limits.size} bytes when it is inflated", "send it in parts"
@@ -203,7 +203,7 @@ def _batches(
         yield values, body, False
 
 
-def _inflated(batch: _Table, body: memoryview) -> int:
+def _size_inflated(batch: _Table, body: memoryview) -> int:
     """Return the bytes of a batch's buffers once they are inflated."""
     places = batch.pairs(2)
     starts = places[::2]
@@ -324,7 +324,7 @@ def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
         return
     total = 0
     for chunk in chunks:
-        total += _expanded(chunk)
+        total += _size_expanded(chunk)
         if total > limits.size:
             raise refuse(
                 f"its texts have more than {limits.size} bytes when each row has its own",
@@ -339,7 +339,7 @@ def _shares(kind: pa.DataType) -> bool:
     )
 
 
-def _expanded(chunk: pa.Array) -> int:
+def _size_expanded(chunk: pa.Array) -> int:
     if not pa.types.is_dictionary(chunk.type):
         # a view is 16 bytes, of which the first four are its length
         views = np.frombuffer(chunk.buffers()[1], dtype="<i4")[4 * chunk.offset :: 4][: len(chunk)]

@@ -61,12 +61,12 @@ def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
     """The queries that have a checkpoint below *checkpoint_dir*."""
     fs, root = fsspec.core.url_to_fs(checkpoint_dir)
     found = []
-    for directory in _listed(fs, root):
+    for directory in _list(fs, root):
         number = directory.rpartition("/")[2]
         if number.isdigit():
             found += [
                 Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir)
-                for p in _listed(fs, directory)
+                for p in _list(fs, directory)
             ]
     return found
 
@@ -126,7 +126,7 @@ def _partitions(place: Place) -> list[str]:
     fs, root = fsspec.core.url_to_fs(place.state)
     return [
         p.rpartition("/")[2]
-        for p in _listed(fs, root)
+        for p in _list(fs, root)
         if fs.isdir(p) and _is_of(place, p.rpartition("/")[2])
     ]
 
@@ -150,7 +150,7 @@ def _whole_chain(place: Place, partition: str) -> list[tuple[str, bytes]]:
 
 def _chain(directory: str) -> tuple[list[str], list[tuple[str, bytes]]]:
     fs, path = fsspec.core.url_to_fs(directory)
-    listed = [n for n in (p.rpartition("/")[2] for p in _listed(fs, path)) if statefile.is_state(n)]
+    listed = [n for n in (p.rpartition("/")[2] for p in _list(fs, path)) if statefile.is_state(n)]
 
     def read(name: str) -> bytes | None:
         try:
@@ -284,7 +284,7 @@ def directory_of(url: str) -> str | None:
     return str(path) if isinstance(fs, LocalFileSystem) else None
 
 
-def _listed(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
+def _list(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
     fs.invalidate_cache()
     try:
         return sorted(str(p).rstrip("/") for p in fs.ls(path, detail=False))

@@ -36,7 +36,7 @@ class Cursor:
     def from_token(cls, token: str) -> Cursor:
         """Raises TokenError when *token* is none."""
         try:
-            raw = json.loads(_inflated(token))
+            raw = json.loads(_inflate(token))
             offsets = {int(p): int(o) for p, o in raw["o"].items()}
             if not all(0 <= p < 1 << 31 and abs(o) < 1 << 63 for p, o in offsets.items()):
                 raise ValueError("no partition or no offset")
@@ -55,7 +55,7 @@ class Cursor:
                 hint="send the token of the last message, or from: latest",
             ) from None
 
-    def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
+    def check_seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
         """Whether this position of *producer* was had; ordinals count in each partition by
         itself.
         """
@@ -67,7 +67,7 @@ class Cursor:
         return False
 
 
-def _inflated(token: str) -> bytes:
+def _inflate(token: str) -> bytes:
     """What is in a token, never more than `MAX_INFLATED` bytes. Raises ValueError, zlib.error."""
     if len(token) > MAX_TOKEN:
         raise ValueError("too long")

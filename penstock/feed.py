@@ -47,7 +47,7 @@ class Slice:
     _made: dict[Hashable, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
+    def share(self, key: Hashable, make: Callable[[], T]) -> T:
         """What *make* gives, made once for all listeners while the slice is young."""
         with self._lock:
             if key not in self._made:
@@ -382,8 +382,8 @@ class Feeds:
             feed.stop()
 
 
-async def worked(take: Callable[[Slice], T], piece: Slice) -> T:
-    """What *take* makes of a slice; a large one is worked on in a thread, so that nobody else of
+async def work_on(take: Callable[[Slice], T], piece: Slice) -> T:
+    """What *take* makes of a slice; a large one is work_on on in a thread, so that nobody else of
     the event loop waits for it.
     """
     if piece.size < SMALL:

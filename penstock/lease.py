@@ -127,13 +127,13 @@ class Lease:
         if not self.epoch or not int(
             self._call(_RENEW, [self._key], [self._token, int(self.ttl * 1000)])
         ):
-            raise self._lost()
+            raise self._lose()
         self._until = asked + self.ttl
 
     def check(self) -> None:
         """Raises LeaseLost when this process can no longer be sure that it holds the lease."""
         if not self.held:
-            raise self._lost()
+            raise self._lose()
 
     def release(self) -> None:
         """Give the lease up, if it is still held."""
@@ -178,14 +178,14 @@ class Lease:
                     return
                 except RemoteError:
                     if not self.held:
-                        on_lost(self._lost())
+                        on_lost(self._lose())
                         return
 
         self._stop.clear()
         self._thread = threading.Thread(target=renew, name=f"lease-{self.name}", daemon=True)
         self._thread.start()
 
-    def _lost(self) -> LeaseLost:
+    def _lose(self) -> LeaseLost:
         lost = LeaseLost(self.name, self.epoch)
         self.epoch = 0
         self._until = 0.0

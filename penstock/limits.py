@@ -137,7 +137,7 @@ class Open:
             self._counts.pop(who, None)
 
     @contextmanager
-    def entered(self, who: str) -> Iterator[None]:
+    def inside(self, who: str) -> Iterator[None]:
         """Inside, *who* has one more. Raises OverloadError."""
         self.enter(who)
         try:

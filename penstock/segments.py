@@ -198,7 +198,7 @@ def segments(directory: str, below: int | None = None) -> list[Segment]:
     return [_open(path, *span) for span, path, whole in _files(directory, below) if whole is None]
 
 
-def merged(directory: str) -> list[tuple[Path, Path]]:
+def find_merged(directory: str) -> list[tuple[Path, Path]]:
     """Files whose rows are in a merged one, too, and that one."""
     return [(path, whole) for _, path, whole in _files(directory) if whole is not None]
 
@@ -320,7 +320,7 @@ def live(
     return rows.filter(pl.col("_op") != DELETE)
 
 
-def undeleted(
+def drop_deleted(
     rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()
 ) -> pl.DataFrame:
     """All versions that no delete has taken, by key and then by (_offset, _row), as they were

@@ -298,7 +298,7 @@ class Settings(BaseSettings):
         """
         if self.token_key is not None:
             return self.token_key.get_secret_value()
-        return self._generated("token.key", "token_key")
+        return self._read_generated("token.key", "token_key")
 
     @property
     def backup_signing_key(self) -> bytes | None:
@@ -307,7 +307,7 @@ class Settings(BaseSettings):
         """
         if self.backup_key is not None:
             return self.backup_key.get_secret_value().encode()
-        key = self._generated("backup.password", "backup_key")
+        key = self._read_generated("backup.password", "backup_key")
         return None if key is None else key.encode()
 
     @property
@@ -317,9 +317,9 @@ class Settings(BaseSettings):
         """
         if self.metrics_key is not None:
             return self.metrics_key.get_secret_value() or None
-        return self._generated("metrics.key", "metrics_key")
+        return self._read_generated("metrics.key", "metrics_key")
 
-    def _generated(self, file: str, field: str) -> str | None:
+    def _read_generated(self, file: str, field: str) -> str | None:
         """Read a secret that `penstock up` generated, if it did."""
         path = self.data_dir / "secrets" / file
         return read_secret(path, _variable(type(self), field)) if path.exists() else None

@@ -107,7 +107,7 @@ def endpoint(url: str) -> Endpoint:
     return Endpoint(parts.scheme.lower(), host, port)
 
 
-def shown(url: str) -> str:
+def label_of(url: str) -> str:
     """Return scheme, host and port of a URL, fit for logs."""
     try:
         return endpoint(url).label

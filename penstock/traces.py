@@ -29,7 +29,7 @@ COLUMN = "_trace"
 _current: ContextVar[str | None] = ContextVar("trace", default=None)
 
 
-def given(headers: Mapping[str, str]) -> str | None:
+def trace_of(headers: Mapping[str, str]) -> str | None:
     """The trace id of a request: that of a sampled `traceparent`, else `X-Trace-Id`. What cannot be
     one counts for nothing: the standard asks for that.
     """
@@ -73,7 +73,7 @@ def newest(stamps: pl.Series) -> tuple[int, str] | None:
     return None
 
 
-def logged(trace: str, logs: Iterable[Path]) -> list[str]:
+def find_lines(trace: str, logs: Iterable[Path]) -> list[str]:
     """Lines of *logs* that are about *trace*, in the order of time."""
     found: list[tuple[str, str]] = []
     for path in logs:

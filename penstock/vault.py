@@ -55,7 +55,7 @@ class Vault:
         self._fs: Any
         self._root: str
         try:
-            self._fs, self._root = rsync.opened(url) or fsspec.core.url_to_fs(url)
+            self._fs, self._root = rsync.open_place(url) or fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
             raise StateError(
                 f"no backups can be kept in {mask_login(url)}",

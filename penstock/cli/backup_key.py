@@ -48,7 +48,7 @@ def signing_key(layout: Layout) -> bytes:
     ).encode()
 
 
-def trusted_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
+def open_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
     """The vault to restore from: with the key in the file *key*, else that of the mesh in *layout*.
 
     Raises:

@@ -20,7 +20,7 @@ from rich.table import Table
 from penstock.backup_list import Backup, Item
 from penstock.checkpoints import Place, local_positions, places, restore, subject_query, take
 from penstock.cli import app
-from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
+from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
@@ -81,11 +81,11 @@ def backup_now(
             task = progress.add_task(place.query, total=None)
             earlier = vault.backups(place.subject)
 
-            def seen(_: str, task: TaskID = task) -> None:
+            def advance(_: str, task: TaskID = task) -> None:
                 progress.advance(task)
 
             number = earlier[0].number if earlier else 0
-            made = take(vault, place, time=time.time_ns() // 10**6, number=number, seen=seen)
+            made = take(vault, place, time=time.time_ns() // 10**6, number=number, seen=advance)
             done = progress.tasks[task].completed
             progress.update(
                 task,
@@ -166,7 +166,7 @@ def restore_backup(
             f"the jobs run in {layout.root}",
             hint="they restore by themselves what is missing; else `penstock down` first",
         )
-    vault = trusted_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
+    vault = open_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
     state, checkpoints = _directories(data_dir, state_dir, checkpoint_dir)
     with _progress() as progress:
         for made in _choose(vault, query, name, every=False):
@@ -186,10 +186,10 @@ def restore_backup(
                     hint="--backup names another",
                 )
 
-            def seen(_: Item, task: TaskID = task) -> None:
+            def advance(_: Item, task: TaskID = task) -> None:
                 progress.advance(task)
 
-            restore(vault, made, place, seen=seen)
+            restore(vault, made, place, seen=advance)
 
 
 def _choose(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:

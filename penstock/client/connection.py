@@ -177,8 +177,8 @@ class Connection(StreamTables):
         return Writer(
             self.url,
             self._header(),
-            table and self._qualified(table),
-            self._qualified,
+            table and self._qualify(table),
+            self._qualify,
             window=window,
             timeout=self._timeout,
             context=self._context,
@@ -208,9 +208,7 @@ class Connection(StreamTables):
         if self._notifier_url is None:
             self.check()
             assert self._notifier_url is not None
-        request = subscription_request(
-            self._qualified(name), what=what, stream=stream, tables=tables
-        )
+        request = subscription_request(self._qualify(name), what=what, stream=stream, tables=tables)
         context = self._context if self._notifier_url.startswith("wss") else None
         return Subscription(
             self._notifier_url,
@@ -291,7 +289,7 @@ class Connection(StreamTables):
     ) -> None:
         self.close()
 
-    def _qualified(self, table: str) -> str:
+    def _qualify(self, table: str) -> str:
         if "." in table:
             return table
         if self.database is None:
@@ -303,7 +301,7 @@ class Connection(StreamTables):
         return f"{self.database}.{table}"
 
     def _path(self, table: str, what: str = "rows") -> str:
-        database, _, name = self._qualified(table).partition(".")
+        database, _, name = self._qualify(table).partition(".")
         return f"/v1/tables/{quote(database, safe='')}/{quote(name, safe='')}/{what}"
 
     def _header(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.client.at_nodes import AtNodes
-from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quoted
+from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quote_name
 from penstock.errors import CatalogError, SchemaError
 
 _SCHEMES = ("VALUE", "RANGE", "HASH", "LIST", "COMPO", "SEQ")
@@ -51,7 +51,7 @@ class Database:
         columns = ", ".join([first, f"{SINK_KEY} BIGINT COMPOSITE KEY", *others])
         kept = f" KEEP {keep}" if keep else ""
         self._client.execute(
-            f"CREATE TABLE {quoted(self.name)}.{quoted(table_name)} ({columns}){kept}"
+            f"CREATE TABLE {quote_name(self.name)}.{quote_name(table_name)} ({columns}){kept}"
         )
         return PartitionedTable(self._client, f"{self.name}.{table_name}", table.names)
 
@@ -59,7 +59,7 @@ class Database:
 
     def load_table(self, table_name: str) -> PartitionedTable:
         """A partitioned table that was made before. Raises CatalogError."""
-        found = self._client.query(f"DESCRIBE {quoted(self.name)}.{quoted(table_name)}")
+        found = self._client.query(f"DESCRIBE {quote_name(self.name)}.{quote_name(table_name)}")
         return PartitionedTable(
             self._client,
             f"{self.name}.{table_name}",
@@ -79,7 +79,7 @@ class Databases(AtNodes):
 
     def drop_database(self, name: str) -> None:
         """Drop a database with its tables. Raises CatalogError."""
-        self.execute(f"DROP DATABASE {quoted(_database(name))}")
+        self.execute(f"DROP DATABASE {quote_name(_database(name))}")
 
     dropDatabase = drop_database  # noqa: N815
 
@@ -108,7 +108,9 @@ class Databases(AtNodes):
             if partition_scheme is not None
             else 4
         )
-        self.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(_database(name))} PARTITIONS {count}")
+        self.execute(
+            f"CREATE DATABASE IF NOT EXISTS {quote_name(_database(name))} PARTITIONS {count}"
+        )
         return Database(self, _database(name))
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from penstock.client.stream_definitions import StreamDefinition
-from penstock.client.table_handles import StreamTable, TableDefinition, quoted
+from penstock.client.table_handles import StreamTable, TableDefinition, quote_name
 from penstock.errors import CatalogError, SchemaError
 
 T = TypeVar("T")
@@ -55,4 +55,4 @@ def spell_duration(given: str | timedelta) -> str:
 
 def spell_path(name: str) -> str:
     """Return `database.name` with both quoted."""
-    return ".".join(quoted(part) for part in name.split(".", 1))
+    return ".".join(quote_name(part) for part in name.split(".", 1))

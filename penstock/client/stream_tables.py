@@ -28,7 +28,7 @@ from penstock.client.stream_table_sql import (
     spell_path,
 )
 from penstock.client.subscribe_table import Subscribing
-from penstock.client.table_handles import StreamTable, TableDefinition, quoted
+from penstock.client.table_handles import StreamTable, TableDefinition, quote_name
 from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import CatalogError, PenstockError, RemoteError, SchemaError
 
@@ -73,7 +73,7 @@ class StreamTables(Subscribing, Databases):
         options = [f"retention_minutes={retention_minutes:g}"]
         if key_column is not None:
             keys = [key_column] if isinstance(key_column, str) else list(key_column)
-            options.append(f"key_column={quote_text(', '.join(quoted(k) for k in keys))}")
+            options.append(f"key_column={quote_text(', '.join(quote_name(k) for k in keys))}")
         options += option("pre_cache", pre_cache)
         options += option("filter_column", filter_column, quote_text)
         options += option("timestamp_column", timestamp_column, quote_text)

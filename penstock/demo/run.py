@@ -23,7 +23,7 @@ from rich.table import Table
 from penstock.client.connection import Connection
 from penstock.client.subscribe import Subscription
 from penstock.demo import flights
-from penstock.demo.streams import STREAMS, DemoStream, expected, mismatches
+from penstock.demo.streams import STREAMS, DemoStream, expect, mismatches
 from penstock.errors import PenstockError
 
 #: rows of one frame to the gateway
@@ -203,7 +203,7 @@ def _check(found: dict[str, pl.DataFrame], rows: pl.DataFrame, console: Console)
     """Compare every stream's table with DuckDB's; shows the first differences."""
     wrong = 0
     for stream in STREAMS:
-        differing = mismatches(stream, found[stream.name], expected(stream, rows))
+        differing = mismatches(stream, found[stream.name], expect(stream, rows))
         console.print(
             f"{stream.name}: {found[stream.name].height} rows, {differing.height} differ",
             highlight=False,

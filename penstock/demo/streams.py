@@ -121,7 +121,7 @@ STREAMS = (
 )
 
 
-def expected(stream: DemoStream, rows: pl.DataFrame) -> pl.DataFrame:
+def expect(stream: DemoStream, rows: pl.DataFrame) -> pl.DataFrame:
     """What the stream's table must hold in the end, by DuckDB over the rows themselves; times as
     epoch milliseconds.
     """

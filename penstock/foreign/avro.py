@@ -30,7 +30,7 @@ _VARINTS = frozenset(("int", "long", "boolean", "bytes", "string"))
 _SIZES = {"null": 0, "float": 4, "double": 8} | dict.fromkeys(_VARINTS, 1)
 
 
-def parsed(text: Any) -> Any:
+def parse(text: Any) -> Any:
     """A registry's schema, measured. Raises SchemaError."""
     try:
         if not isinstance(text, str):

@@ -21,7 +21,7 @@ import httpx
 import polars as pl
 
 from penstock.errors import PenstockError, RemoteError, SchemaError
-from penstock.foreign.avro import Nanoseconds, parsed, row_of
+from penstock.foreign.avro import Nanoseconds, parse, row_of
 from penstock.reach import Reach
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
@@ -72,7 +72,7 @@ class Registry:
         if schema_id not in self._schemas:
             text = self._get(f"/schemas/ids/{schema_id}").get("schema")
             try:
-                self._schemas[schema_id] = parsed(text)
+                self._schemas[schema_id] = parse(text)
             except SchemaError as refused:
                 self._refused[schema_id] = refused
                 raise
@@ -84,11 +84,11 @@ class Registry:
         schema_id = found.get("id")
         if not isinstance(schema_id, int) or not 0 <= schema_id < 1 << 32:
             raise _no_answer()
-        return schema_id, parsed(found.get("schema"))
+        return schema_id, parse(found.get("schema"))
 
     def _get(self, path: str) -> dict[str, Any]:
         try:
-            status, body = self._get(path)
+            status, body = self._fetch(path)
         except httpx.HTTPError as down:
             raise RemoteError(
                 "the schema registry does not answer", code="E_REGISTRY", detail=type(down).__name__
@@ -111,7 +111,7 @@ class Registry:
             raise _no_answer()
         return found
 
-    def _get(self, path: str) -> tuple[int, bytes]:
+    def _fetch(self, path: str) -> tuple[int, bytes]:
         """Ask by GET. Return status and body. Raises httpx.HTTPError, CatalogError,
         RemoteError.
         """

@@ -219,7 +219,7 @@ def _is_address(registry: str) -> bool:
     )
 
 
-def shown(table: Table, topic: Topic) -> str:
+def definition_sql(table: Table, topic: Topic) -> str:
     """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     settings = {
         "type": "kafka",

@@ -235,7 +235,7 @@ def description_of(entry: External) -> Description:
     )
 
 
-def shown(entry: External) -> str:
+def definition_sql(entry: External) -> str:
     """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     hosts = ",".join("|".join(shard) for shard in entry.shards)
     settings = {

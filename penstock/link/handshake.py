@@ -41,7 +41,7 @@ def open_socket(address: Address, timeout: float, ping_seconds: float) -> Client
     try:
         return connect(
             f"{scheme}://{host}:{address.port}{PATH}",
-            sock=_checked_socket(address, timeout),
+            sock=_dial_checked(address, timeout),
             ssl=_tls(address),
             compression=None,
             max_size=MAX_FRAME,
@@ -98,7 +98,7 @@ def _refusal(refused: InvalidStatus, address: Address, headers: Mapping[str, str
     return LinkLost(f"{address.shown} refuses the link", detail=reason_of(refused))
 
 
-def _checked_socket(address: Address, timeout: float) -> socket.socket | None:
+def _dial_checked(address: Address, timeout: float) -> socket.socket | None:
     """Connect to an address that was checked, so that a name which means another one a moment
     later gains nothing. Return None where links may go anywhere. Raises CatalogError, OSError.
     """

@@ -46,13 +46,13 @@ class MirrorContent:
 
     @property
     def columns(self) -> list[str]:
-        return [c.name for c in self._request.shown(self.description)]
+        return [c.name for c in self._request.visible_columns(self.description)]
 
     @property
     def schema(self) -> pa.Schema:
         """Raises RemoteError while nobody knows it."""
         description = self.description
-        return schema_of(self._request.shown(description), description.precision)
+        return schema_of(self._request.visible_columns(description), description.precision)
 
     @property
     def has_cycle(self) -> bool:
@@ -71,7 +71,7 @@ class MirrorContent:
         """Return rows of `frame` as people get them."""
         if frame is None:
             return self.schema.empty_table()
-        return to_arrow(frame, self._request.shown(description), description.precision)
+        return to_arrow(frame, self._request.visible_columns(description), description.precision)
 
     def describe(self, description: Description) -> bool:
         """Take the description of a table that is being opened. Tell whether it is the table whose

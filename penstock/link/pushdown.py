@@ -137,12 +137,12 @@ def find_needs(
         return every, []
     columns = every
     if not _selects_star(select) and not _calls_with_star(select):
-        named = _named_columns(tree)
+        named = _column_names(tree)
         columns = [c for c in every if c.lower() in named or c == entry.time_column]
     return columns, _conditions(select, node, {c.lower() for c in every})
 
 
-def _named_columns(tree: exp.Query) -> set[str]:
+def _column_names(tree: exp.Query) -> set[str]:
     """Return every column's name in *tree*, in lower case."""
     named = {c.name.lower() for c in tree.find_all(exp.Column) if not isinstance(c.this, exp.Star)}
     joins = tree.find_all(exp.Join)

@@ -77,7 +77,7 @@ class RemoteRequest:
         names = {c.name for c in self.definition.fields} | keys
         return [c for c in found.fields if c.name in names]
 
-    def shown(self, found: Description) -> list[Column]:
+    def visible_columns(self, found: Description) -> list[Column]:
         """Return the columns of the table as people see it, in the order they were asked for.
         Raises RemoteError for one it has not.
         """
@@ -100,7 +100,7 @@ class RemoteRequest:
 
     def rows(self, found: Description) -> str:
         """Return the SELECT of just what is shown."""
-        return _select(self.shown(found), found, self.options.where)
+        return _select(self.visible_columns(found), found, self.options.where)
 
 
 class TimeLeft:

@@ -85,7 +85,7 @@ def source_of(sql: str) -> tuple[Query, exp.Select, exp.Table]:
     return statement, *check(statement, statement.query)
 
 
-def pointed_at(select: exp.Select, database: str, name: str) -> str:
+def point_at(select: exp.Select, database: str, name: str) -> str:
     """The SQL of *select*, as `source_of` gave it, over another table; what it called the old one
     stays as an alias.
     """

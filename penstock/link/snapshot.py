@@ -31,7 +31,7 @@ def snapshot(target: RemoteTarget, options: MirrorOptions) -> pa.Table:
             rows = link.query(request.rows(description), description.database, timeout=left.all())
     except PenstockError as error:
         raise left.explain(error, target) from error
-    return rows.cast(schema_of(request.shown(description), description.precision))
+    return rows.cast(schema_of(request.visible_columns(description), description.precision))
 
 
 def find(link: Link, target: RemoteTarget, left: TimeLeft) -> Description:

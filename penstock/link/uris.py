@@ -123,7 +123,7 @@ def _dh(
 ) -> TableUri:
     host, port = _host_and_port(scheme, authority)
     if options is not None:
-        return _proxied(scheme, host, port, path, options)
+        return _parse_proxied(scheme, host, port, path, options)
     parts = path.split("/")[1:]
     if len(parts) >= 2 and parts[0] == "scope":
         return TableUri(scheme, _safe("/".join(parts[1:])), host=host, port=port)
@@ -155,7 +155,7 @@ def _host_and_port(scheme: str, authority: str) -> tuple[str | None, int | None]
     return match.group(1), port
 
 
-def _proxied(
+def _parse_proxied(
     scheme: Literal["dh", "dh+plain"], host: str | None, port: int | None, path: str, options: str
 ) -> TableUri:
     """Parse `?uri=…`, which the host resolves; a dh URI has no other options."""

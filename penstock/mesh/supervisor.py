@@ -160,7 +160,7 @@ class Supervisor:
         now = time.monotonic()
         status = kept.child.exit_status() if kept.child is not None else None
         if status is not None:
-            self._ended(kept, status, now)
+            self._note_end(kept, status, now)
         if kept.child is None:
             if kept.state == "failed" or now < kept.not_before:
                 return
@@ -225,7 +225,7 @@ class Supervisor:
             kept.child.ask_to_stop()
             kept.kill_at = now + min(stop_seconds(kept.room.name), limit)
 
-    def _ended(self, kept: Kept, status: int, now: float) -> None:
+    def _note_end(self, kept: Kept, status: int, now: float) -> None:
         assert kept.child is not None
         kept.child.kill()  # what it left behind in its group
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"

@@ -59,7 +59,7 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
-def locked(which: JarSet) -> list[Jar]:
+def read_lock(which: JarSet) -> list[Jar]:
     """The jars of one set, in the lock's order."""
     found = []
     for line in _lock_text().splitlines():
@@ -81,7 +81,7 @@ def paths(which: JarSet) -> list[Path]:
         raise ConfigError(
             f"the {which} jars are not in {directory}", hint="run `make setup` or `penstock setup`"
         )
-    return [directory / jar.file_name for jar in locked(which)]
+    return [directory / jar.file_name for jar in read_lock(which)]
 
 
 def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
@@ -105,10 +105,10 @@ def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
         Progress(*columns, console=console or Console(stderr=True)) as progress,
         ThreadPoolExecutor(_THREADS, thread_name_prefix="jars") as pool,
     ):
-        task = progress.add_task(f"{which} jars", total=len(locked(which)))
+        task = progress.add_task(f"{which} jars", total=len(read_lock(which)))
         waiting = {
             pool.submit(_retrieve, f"{base}/{jar.path}", jar, directory): jar
-            for jar in locked(which)
+            for jar in read_lock(which)
         }
         for done in as_completed(waiting):
             try:

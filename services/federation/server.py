@@ -41,7 +41,7 @@ from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
 from penstock.cursor import Cursor
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError, SchemaError
-from penstock.feed import SMALL, Feed, Feeds, worked
+from penstock.feed import SMALL, Feed, Feeds, work_on
 from penstock.health import SECONDS, Health
 from penstock.link import external
 from penstock.link.description import Description, require_log
@@ -55,7 +55,7 @@ from penstock.link.frames import (
     rows_of,
     split,
 )
-from penstock.link.selection import pointed_at, source_of
+from penstock.link.selection import point_at, source_of
 from penstock.log import get
 from penstock.login import Login
 from penstock.reach import Outbound
@@ -317,7 +317,7 @@ class Doorway:
             raise
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(self._users[connection], _remote(connection), error)
+                audit.note_refusal(self._users[connection], _remote(connection), error)
             await self._say(connection, channel, {"type": "error", **error.to_dict()})
         except vital.FAULTS as error:
             log.exception("a channel ended")
@@ -532,7 +532,7 @@ class Doorway:
         """Where a token goes on: in the topic that it is of, which may be of an earlier generation,
         if that still has what is wanted.
         """
-        topic, cursor = turning.resumed(self._catalog.catalog, present.topic, cursor)
+        topic, cursor = turning.resume(self._catalog.catalog, present.topic, cursor)
         feed = await self._feeds.of(topic)
         beginnings = feed.beginnings()
         if topic != present.topic and any(
@@ -568,7 +568,7 @@ class Doorway:
             external.addresses(
                 entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
             ),
-            pointed_at(select, entry.remote_database, entry.remote_name),
+            point_at(select, entry.remote_database, entry.remote_name),
             entry.remote_database,
             str(request.get("from", "latest")),
             **flags,
@@ -626,12 +626,12 @@ class Doorway:
                     pieces, near = await listening.since(partition, offset, ends.get(partition))
                     quiet = quiet and near
                     for piece in pieces:
-                        made = await worked(subscription.take, piece)
+                        made = await work_on(subscription.take, piece)
                         if made:
                             made[-1].header["behind"] = _behind(subscription, feed)
                         await self._give(connection, channel, made)
                 if (
-                    after := turning.turned(self._catalog.catalog, feed.topic, subscription.cursor)
+                    after := turning.turn(self._catalog.catalog, feed.topic, subscription.cursor)
                 ) is not None:
                     feed, subscription.cursor = await self._resumed(
                         await self._feeds.of(self._present(table).topic), after
@@ -685,7 +685,7 @@ class Doorway:
             await self._give(connection, channel, made)
         subscription.cursor.offsets[partition] = max(where.next, begins)
         for producer, place in where.producers.items():
-            subscription.cursor.seen(partition, producer, *place)
+            subscription.cursor.check_seen(partition, producer, *place)
 
     async def _give(self, connection: ServerConnection, channel: _Channel, made: list[Out]) -> None:
         for out in made:

@@ -141,7 +141,8 @@ class Subscription:
         had = [
             record
             for record, producer, offset, ordinal in found.stamps
-            if record >= first and self.cursor.seen(piece.partition, producer, offset, ordinal)
+            if record >= first
+            and self.cursor.check_seen(piece.partition, producer, offset, ordinal)
         ]
         rows = found.rows
         if rows.height and (had or first):
@@ -154,7 +155,7 @@ class Subscription:
                 else rows
             )
             low = at
-            if control.producer is not None and self.cursor.seen(
+            if control.producer is not None and self.cursor.check_seen(
                 piece.partition, control.producer, control.offset, control.ordinal
             ):
                 continue

@@ -32,7 +32,7 @@ from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import SystemClock, milliseconds
 from penstock.cursor import Cursor, TokenError
 from penstock.errors import AuthError, CatalogError, PenstockError
-from penstock.feed import Feed, Feeds, Slice, worked
+from penstock.feed import Feed, Feeds, Slice, work_on
 from penstock.health import SECONDS, Health
 from penstock.limits import Open
 from penstock.log import get
@@ -191,7 +191,7 @@ class Hub:
             )
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(self._users[connection], _remote(connection), error)
+                audit.note_refusal(self._users[connection], _remote(connection), error)
             await _send(
                 connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()}
             )
@@ -258,7 +258,7 @@ class Hub:
         start = _start(request)
         topic = table.topic
         if isinstance(start, Cursor):
-            topic, start = turning.resumed(catalog, topic, start)
+            topic, start = turning.resume(catalog, topic, start)
         elif start == "earliest":
             topic = turning.earliest(catalog, topic)
         feed = await self._feeds.of(topic)
@@ -332,11 +332,11 @@ class Hub:
                     for piece in pieces:
                         await self._give(connection, key, subscription, piece)
                 if (
-                    after := turning.turned(
+                    after := turning.turn(
                         self._catalog.catalog, listening.feed.topic, subscription.cursor
                     )
                 ) is not None:
-                    topic, subscription.cursor = turning.resumed(
+                    topic, subscription.cursor = turning.resume(
                         self._catalog.catalog, listening.feed.topic, after
                     )
                     listening.close()
@@ -364,7 +364,7 @@ class Hub:
     async def _give(
         self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice
     ) -> None:
-        message = await worked(subscription.take, piece)
+        message = await work_on(subscription.take, piece)
         if message is not None:
             head = json.dumps(
                 {"id": key, "type": message.kind, "token": subscription.cursor.token()}

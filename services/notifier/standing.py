@@ -16,7 +16,7 @@ import redis.asyncio
 
 from penstock import names
 from penstock.catalog.reader import CatalogReader
-from penstock.targets import shown
+from penstock.targets import label_of
 from services.notifier.courier import Courier
 from services.notifier.parcel import Target, targets_of
 
@@ -36,7 +36,7 @@ class Standing:
         for entry in self._catalog.catalog.streams():
             mine = [couriers[t] for t in targets_of(entry) if t in couriers]
             down = [
-                f"NOTIFY target {shown(c.target.url)} is down: {c.down}" for c in mine if c.down
+                f"NOTIFY target {label_of(c.target.url)} is down: {c.down}" for c in mine if c.down
             ]
             waiting = sum(c.events_waiting(entry.id) for c in mine)
             if down or waiting:

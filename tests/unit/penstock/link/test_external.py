@@ -81,7 +81,7 @@ def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     assert (
         address.password == "the secret"
         and "secret" not in repr(address)
-        and "the secret" not in external.shown(entry)
+        and "the secret" not in external.definition_sql(entry)
     )
     external.forget_secret(tmp_path, 7)
     assert external.addresses(entry, tmp_path, ())[0][0].password == ""

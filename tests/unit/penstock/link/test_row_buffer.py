@@ -131,7 +131,9 @@ def test_what_is_asked_for() -> None:
 
 def test_a_definition_is_what_the_table_must_have() -> None:
     narrower = Description(0, "", "t", _READINGS.columns)
-    assert [c.name for c in RemoteRequest(MirrorOptions(), narrower).shown(_READINGS)] == [
+    assert [
+        c.name for c in RemoteRequest(MirrorOptions(), narrower).visible_columns(_READINGS)
+    ] == [
         "ts",
         "v",
     ]

@@ -25,7 +25,7 @@ from penstock.link import external as links
 from penstock.link import pushdown, uris
 from penstock.link.description import Description
 from penstock.link.remote_request import MirrorOptions, RemoteRequest
-from penstock.link.selection import compile_selection, pointed_at, source_of
+from penstock.link.selection import compile_selection, point_at, source_of
 from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions import REGISTRY
@@ -164,7 +164,7 @@ def test_subscriptions_and_views_compute_listed_functions_of_the_tables_columns(
         return
     assert made.read <= KNOWN.keys() | INTERNAL
     assert calls(select) <= REGISTRY.keys()
-    assert tables(one_query(pointed_at(select, "far", "there"))) == {("far", "there")}
+    assert tables(one_query(point_at(select, "far", "there"))) == {("far", "there")}
 
 
 @given(VALUE)
