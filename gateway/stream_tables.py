@@ -197,7 +197,7 @@ class StreamTables:
             seen = Visible(self._catalog(), self._access, user_of(request))
             return http.json_response(
                 await asyncio.to_thread(
-                    self._registry.described, self.groups, seen, self._registry.client_urls
+                    self._registry.describe, self.groups, seen, self._registry.client_urls
                 )
             )
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from penstock.client.stream_definitions import StreamDefinition
 from penstock.client.table_handles import StreamTable, TableDefinition, quote_name
 from penstock.errors import CatalogError, SchemaError
 
-T = TypeVar("T")
 
 
 def check_arguments(table: Any, raft_group: Any, cache_limit: Any) -> None:
@@ -36,7 +35,7 @@ def check_arguments(table: Any, raft_group: Any, cache_limit: Any) -> None:
         raise SchemaError(f"cacheLimit must be an integer, not {cache_limit!r}", code="E_BODY")
 
 
-def option(name: str, value: T | None, spell: Callable[[T], str] = str) -> list[str]:
+def option(name: str, value: Any, spell: Callable[[Any], str] = str) -> list[str]:
     """Return an option of WITH, or nothing where it was not given."""
     return [] if value is None else [f"{name}={spell(value)}"]
 

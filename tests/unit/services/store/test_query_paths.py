@@ -238,7 +238,7 @@ def test_export_asks_for_its_table_alone_whatever_its_columns_are_called(name: s
 @settings(max_examples=drawn(60), deadline=None)
 def test_show_create_names_columns_as_they_are_called(names: list[str]) -> None:
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
-    statement = parse_one(links.shown(external(columns)))
+    statement = parse_one(links.definition_sql(external(columns)))
     assert isinstance(statement, CreateExternalStream)
     assert statement.columns is not None
     assert [c.name for c in statement.columns] == ["ts", *names]
