@@ -1,9 +1,9 @@
-"""Who may do what: the one question every door asks before it touches a database, table or stream.
+"""Rights of users: the one question every door asks before it touches a database, table or stream.
 
 `Access(catalog, root).require(user, "READ", table)` returns or raises E_FORBIDDEN. A right on a
 database holds for all that is in it, one on everything (None) for all databases; READ on a stream
 includes the rows of its result table. Rights of a user are one set, made once and dropped when any
-user or role changes, so a check on the hot path is three look-ups in it. Refused here: who somebody
+user or role changes, so a check on the hot path is three look-ups in it. Does not know who somebody
 is (`penstock.login`).
 """
 
@@ -135,7 +135,7 @@ def _rights_of(catalog: Catalog, name: str) -> frozenset[tuple[Right, int]]:
 
 
 def describe(target: Target) -> str:
-    """A database, table or stream as errors call it."""
+    """Return what errors call a database, table or stream."""
     if target is None:
         return "everything (*.*)"
     if isinstance(target, Database):
@@ -151,14 +151,14 @@ def _is_inside(entry: Entry | None, database: Database) -> bool:
 
 
 def _spell_neutrally(name: str) -> str:
-    """What a user may not know of, in one spelling: that of the catalog would tell that it
-    exists.
+    """Spell the name of something that a user may not know of: the catalog's spelling would tell
+    that it exists.
     """
     return name.lower()
 
 
 def refusal(user: str, right: Right, what: str) -> AuthError:
-    """The refusal, with what would help."""
+    """Make the error of a refusal, with what would help."""
     hint = f"somebody with ADMIN can GRANT {right} ON … TO {user}; SHOW GRANTS lists what there is"
     return AuthError(f"{user} has no {right} on {what}", code="E_FORBIDDEN", hint=hint)
 

@@ -119,5 +119,5 @@ def write(event: str, **fields: Any) -> None:
 
 
 def note_refusal(user: str, remote: str, error: PenstockError) -> None:
-    """Somebody was told E_FORBIDDEN."""
+    """Write that somebody got E_FORBIDDEN."""
     write("refused", user=user, remote=remote, reason=error.message)

@@ -1,6 +1,4 @@
-"""How to reach Redis and Kafka, as their clients want to be told: with passwords, so never for a
-log.
-"""
+"""Options of Redis and Kafka clients: with passwords, so never for a log."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 @dataclass(frozen=True)
 class KafkaLogin:
-    """How brokers are spoken to, in Kafka's own words."""
+    """Protocol, user and password for brokers, in Kafka's own words."""
 
     security: str
     mechanism: str

@@ -1,4 +1,4 @@
-"""Where a reader of one topic stands, as a token that a client can keep. Pure: no Kafka, no
+"""A reader's position in one topic, as a token that a client can keep. Pure: no Kafka, no
 sockets.
 """
 
@@ -56,8 +56,8 @@ class Cursor:
             ) from None
 
     def check_seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
-        """Whether this position of *producer* was had; ordinals count in each partition by
-        itself.
+        """Tell whether this position of *producer* has been seen, and note it; ordinals count in
+        each partition by itself.
         """
         producer = f"{partition}/{producer}"
         last = self.producers.get(producer)
@@ -68,7 +68,7 @@ class Cursor:
 
 
 def _inflate(token: str) -> bytes:
-    """What is in a token, never more than `MAX_INFLATED` bytes. Raises ValueError, zlib.error."""
+    """Inflate a token to `MAX_INFLATED` bytes at most. Raises ValueError, zlib.error."""
     if len(token) > MAX_TOKEN:
         raise ValueError("too long")
     inflating = zlib.decompressobj()

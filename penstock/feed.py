@@ -48,7 +48,7 @@ class Slice:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def share(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What *make* gives, made once for all listeners while the slice is young."""
+        """Return what *make* gives, made once for all listeners while the slice is young."""
         with self._lock:
             if key not in self._made:
                 self._made[key] = make()
@@ -61,7 +61,7 @@ class Slice:
             self._made.clear()
 
     def until(self, last: int) -> Slice | None:
-        """What of it comes up to offset *last*; None when that is nothing."""
+        """Return the part up to offset *last*; None when that is nothing."""
         count = int(np.searchsorted(self.batch.offsets, last, side="right"))
         if count == len(self.batch):
             return self
@@ -383,8 +383,8 @@ class Feeds:
 
 
 async def work_on(take: Callable[[Slice], T], piece: Slice) -> T:
-    """What *take* makes of a slice; a large one is work_on on in a thread, so that nobody else of
-    the event loop waits for it.
+    """Call *take* with a slice; with a large one in a thread, so that nobody else of the event loop
+    waits for it.
     """
     if piece.size < SMALL:
         return take(piece)

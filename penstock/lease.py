@@ -51,7 +51,7 @@ return 0
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease, as others see it; `address` is where the holder can be reached."""
+    """The holder of a lease, as others see it; `address` is where the holder can be reached."""
 
     epoch: int
     address: str
@@ -98,7 +98,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether this process may still act as the holder by its own clock."""
+        """True while this process may still act as the holder by its own clock."""
         return self.epoch > 0 and self._clock.monotonic() < self._until
 
     def acquire(self, seen: int = 0) -> bool:
@@ -145,7 +145,7 @@ class Lease:
             self.epoch = 0
 
     def holder(self) -> Holder | None:
-        """Who holds the lease now."""
+        """Return who holds the lease now."""
         try:
             found = self._redis.get(self._key)
         except redis.RedisError as error:

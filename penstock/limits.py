@@ -111,7 +111,7 @@ class Turns:
 
 
 class Open:
-    """How many requests or connections each caller has open. One thread."""
+    """Counts the requests or connections that each caller has open. One thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -138,7 +138,7 @@ class Open:
 
     @contextmanager
     def inside(self, who: str) -> Iterator[None]:
-        """Inside, *who* has one more. Raises OverloadError."""
+        """Count one more for *who* while inside. Raises OverloadError."""
         self.enter(who)
         try:
             yield

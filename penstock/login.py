@@ -92,8 +92,8 @@ class Login:
     # ---------------------------------------------------------------- headers
 
     def recall(self, header: str | None) -> str | None:
-        """The user of a header that was accepted before and still would be; None: ask `check`.
-        Never blocks.
+        """Return the user of a header that was accepted before and still would be, or None if
+        `check` has to look at it. Never blocks.
         """
         if not header:
             return None

@@ -50,7 +50,7 @@ def ingest_topics(database: str) -> tuple[str, tuple[str, ...]]:
 
 
 def generation(topic: str) -> int:
-    """Which generation of its database's topics an ingestion topic is."""
+    """Return the generation of its database's topics that an ingestion topic is of."""
     database, own, _ = topic.removeprefix(_INGEST).partition(".")
     number = database.partition(_GENERATION)[2]
     return int(number) if number and not own else 1
@@ -91,7 +91,7 @@ def view_status(view_id: int) -> str:
 
 
 def has_own(topic: str) -> bool:
-    """Whether an ingestion topic is one table's own."""
+    """Tell whether an ingestion topic is one table's own."""
     return "." in topic.removeprefix(_INGEST)
 
 

@@ -91,7 +91,7 @@ class RemoteTableBuilder:
         """A table that follows the one over there.
 
         Args:
-            included_columns: only these, in this order; None: all.
+            included_columns: only these, in this order; by default all.
             clear_on_disconnect: show no rows while cut off (else those that were there).
             retry_window_ms: for how long it is tried to come back.
             max_retries: how often within that; 0: as often as it takes.

@@ -38,7 +38,7 @@ _LINE = re.compile(
 
 
 def open_place(place: str) -> tuple[RsyncFileSystem, str] | None:
-    """The file system and path of *place*; None when rsync is not meant.
+    """Return the file system and path of *place*; None when rsync is not meant.
 
     Raises:
         StateError: rsync or ssh would read part of it as an option.

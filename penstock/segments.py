@@ -199,7 +199,7 @@ def segments(directory: str, below: int | None = None) -> list[Segment]:
 
 
 def find_merged(directory: str) -> list[tuple[Path, Path]]:
-    """Files whose rows are in a merged one, too, and that one."""
+    """Find files whose rows are in a merged one, too, and that one."""
     return [(path, whole) for _, path, whole in _files(directory) if whole is not None]
 
 
@@ -323,8 +323,8 @@ def live(
 def drop_deleted(
     rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()
 ) -> pl.DataFrame:
-    """All versions that no delete has taken, by key and then by (_offset, _row), as they were
-    written; arguments as of `live`.
+    """Return all versions that no delete has taken, by key and then by (_offset, _row), as they
+    were written; arguments as of `live`.
     """
     if rows.is_empty():
         return rows

@@ -48,7 +48,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Settings(BaseSettings):
-    """What every room shares; 0 as a port means any free one."""
+    """Settings that every room has; 0 as a port means any free one."""
 
     room: ClassVar[str] = ""
     #: names that TDengine gives to settings of ours: accepted as variables, after our own
@@ -333,7 +333,7 @@ class Settings(BaseSettings):
 
     @property
     def kafka_options(self) -> dict[str, str]:
-        """How to speak to brokers, in librdkafka's names; with the password in it: never for a
+        """Options of a Kafka client in librdkafka's names; with the password in it: never for a
         log.
         """
         return connection_options.for_librdkafka(self._kafka_login)

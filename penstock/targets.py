@@ -140,14 +140,14 @@ class AllowList:
         return self.permits_name(host, anywhere=anywhere)
 
     def is_metadata(self, host: str) -> bool:
-        """Whether *host* is a name of a cloud's metadata that is not listed itself."""
+        """Tell whether *host* is a name of a cloud's metadata that is not listed itself."""
         name = host.lower().rstrip(".")
         return name not in self._hosts and any(
             fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES
         )
 
     def permits_name(self, host: str, *, anywhere: bool = False) -> bool:
-        """Whether a *host* without an address may be named; *anywhere* as for `permits`."""
+        """Tell whether a *host* without an address may be named; *anywhere* as for `permits`."""
         name = host.lower().rstrip(".")
         if self.is_metadata(name):
             return False

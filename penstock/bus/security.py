@@ -1,4 +1,4 @@
-"""How this process speaks to brokers: security options for its own mesh's Kafka and for others."""
+"""Security options of this process's Kafka clients: for its own mesh's Kafka and for others."""
 
 from __future__ import annotations
 

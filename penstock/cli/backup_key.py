@@ -49,7 +49,8 @@ def signing_key(layout: Layout) -> bytes:
 
 
 def open_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
-    """The vault to restore from: with the key in the file *key*, else that of the mesh in *layout*.
+    """Open the vault to restore from: with the key in the file *key*, else that of the mesh in
+    *layout*.
 
     Raises:
         ConfigError: there is no key, and *unsigned* does not say that none is needed.

@@ -1,4 +1,4 @@
-"""What a person sees of a mesh: one table of its rooms."""
+"""The state of a mesh for people: one table of its rooms."""
 
 from __future__ import annotations
 

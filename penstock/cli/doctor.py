@@ -100,7 +100,7 @@ def _print(findings: list[doctor.Finding], *, quiet: bool) -> None:
 
 
 def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[Finding]:
-    """What only a running mesh knows; *options*: how its brokers are spoken to."""
+    """Ask what only a running mesh knows; *options*: of a client of its brokers."""
     found = []
     try:
         with connection(layout.root, None, "root", None) as client:

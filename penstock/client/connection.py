@@ -60,7 +60,7 @@ class Connection(StreamTables):
             database: for names without one.
             timezone: of times without one in statements.
             timeout: seconds that a request may take.
-            notifier_url: of the notifier; None: what the gateway says.
+            notifier_url: of the notifier; by default what the gateway says.
             token: instead of user and password (see `token()`).
             ca: PEM file of authorities to trust besides the machine's own.
         """
@@ -89,7 +89,7 @@ class Connection(StreamTables):
 
         Args:
             sql: one statement or several.
-            database: for names without one; None: the connection's.
+            database: for names without one; by default the connection's.
             idempotency_key: makes a repeated INSERT count once.
 
         Raises:
@@ -172,7 +172,7 @@ class Connection(StreamTables):
 
         Args:
             table: for `write` calls that name none.
-            window: most frames without an answer; None: what the gateway allows.
+            window: most frames without an answer; by default what the gateway allows.
         """
         return Writer(
             self.url,
@@ -237,7 +237,7 @@ class Connection(StreamTables):
         Args:
             sql: over one table or external stream.
             start: `latest`, `earliest` or a message's token.
-            database: for a name without one; None: the connection's.
+            database: for a name without one; by default the connection's.
         """
         from penstock.client.stream import Stream
         from penstock.link.address import Address
@@ -268,7 +268,7 @@ class Connection(StreamTables):
         self._notifier_url = self._notifier_url or str(info["notifier_url"])
 
     def federation_url(self) -> str:
-        """Where the deployment answers links. Raises AuthError or RemoteError."""
+        """Ask where the deployment answers links. Raises AuthError or RemoteError."""
         return str(self._send("/v1/info", None, "", {}).json()["federation_url"])
 
     def _default_database(self) -> str | None:

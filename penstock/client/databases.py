@@ -16,7 +16,7 @@ _MAX_PARTITIONS = 16
 
 
 class Database:
-    """What `database` gives: the place for partitioned tables."""
+    """A place for partitioned tables, as `database` gives it."""
 
     def __init__(self, client: AtNodes, name: str) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Database:
             table: its columns, the time first.
             table_name: its name.
             partition_columns: columns that the reference would partition by.
-            keep: how long rows stay, as in SQL: `30d`; None: for ever.
+            keep: how long rows stay, as in SQL: `30d`; by default for ever.
         """
         wanted = (
             [partition_columns] if isinstance(partition_columns, str) else list(partition_columns)
@@ -71,7 +71,7 @@ class Databases(AtNodes):
     """The part of a connection that deals with them."""
 
     def exists_database(self, name: str) -> bool:
-        """Whether there is a database; `dfs://stock` means stock."""
+        """Tell whether there is a database; `dfs://stock` means stock."""
         wanted = _database(name).lower()
         return any(str(row[0]).lower() == wanted for row in self.query("SHOW DATABASES").rows)
 

@@ -29,7 +29,7 @@ ASK_SECONDS = 0.6
 
 @dataclass(frozen=True)
 class Leader:
-    """Who leads a group; `url` is "" while nobody has said where that node is."""
+    """The leader of a group; `url` is "" while nobody has said where that node is."""
 
     node: str
     url: str
@@ -52,7 +52,7 @@ class Nodes:
             fetch: asks the gateway for groups, nodes and tables.
             authorization: header for the nodes.
             among_nodes: use the addresses that nodes have for each other, not those for clients.
-            context: checks the certificates of nodes that speak TLS; None: as the machine does.
+            context: checks the certificates of nodes that speak TLS; by default the machine's.
         """
         self._fetch = fetch
         self.authorization = authorization

@@ -11,7 +11,6 @@ from penstock.client.table_handles import StreamTable, TableDefinition, quote_na
 from penstock.errors import CatalogError, SchemaError
 
 
-
 def check_arguments(table: Any, raft_group: Any, cache_limit: Any) -> None:
     """Raise an error that names the argument which `haStreamTable` cannot take."""
     if not isinstance(table, TableDefinition) or isinstance(table, StreamDefinition):

@@ -62,7 +62,7 @@ class StreamTables(Subscribing, Databases):
                 which the metadata show.
             key_column: one column or several: of rows with the same key only the first is kept.
             retention_minutes: how long rows are kept.
-            pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
+            pre_cache: rows loaded back into memory at a node's start; by default as many as fit.
             filter_column: that subscriptions filter by when they name none.
             timestamp_column: a column that the leader fills with the time of arrival.
 
@@ -128,7 +128,7 @@ class StreamTables(Subscribing, Databases):
             table: from `penstock.streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` or
                 `changelogStreamTable`.
             table_name: `[database.]name`.
-            raft_group: the group that keeps it; None: the first one there is.
+            raft_group: the group that keeps it; by default the first one there is.
             cache_limit: most rows in memory on each node.
 
         Raises:
@@ -160,15 +160,15 @@ class StreamTables(Subscribing, Databases):
             asyn_write: `append` does not wait for the log; what is under way is lost with the
                 program.
             compress: nodes compress their files.
-            cache_size: most rows in memory on each node; None: 100,000, the most there may be.
+            cache_size: most rows in memory on each node; by default 100,000, the most.
             retention_minutes: how long rows are kept.
             flush_mode: 1: Kafka syncs each record to disk before it counts.
-            pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
+            pre_cache: rows loaded back into memory at a node's start; by default as many as fit.
             cache_purge_time_column: rows leave memory by this time …
             cache_purge_interval: … once the oldest is so much older than the newest (`"7h"`, or a
                 timedelta) …
             cache_retention_time: … and those stay that are at most so much older.
-            raft_group: the group that keeps it; None: the first one there is.
+            raft_group: the group that keeps it; by default the first one there is.
 
         Raises:
             PenstockError: whatever is wrong.

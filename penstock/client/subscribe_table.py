@@ -166,7 +166,7 @@ class Subscribing(AtNodes):
         """End a subscription, whoever has made it and whichever node it is at.
 
         Args:
-            server: alias or address of any node of the group; None: any.
+            server: alias or address of any node of the group; by default any.
             table_name: `[database.]name`.
             action_name: as in `subscribe_table`.
             remove_offset: forget how far it was.

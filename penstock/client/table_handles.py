@@ -226,7 +226,7 @@ class StreamTable:
 
 
 def _has_arrival_time(meta: Mapping[str, Any]) -> bool:
-    """Whether the first column is one that nobody defined."""
+    """Tell whether the first column is one that nobody defined."""
     return bool(meta["timestampColumn"] == ARRIVED)
 
 

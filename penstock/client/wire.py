@@ -1,4 +1,4 @@
-"""What the client and the gateway say to each other: rows as Arrow, errors as exceptions."""
+"""The protocol between client and gateway: rows as Arrow, errors as exceptions."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def to_table(rows: Rows) -> pa.Table:
 
 
 def is_objects(rows: Rows) -> bool:
-    """Whether *rows* is a list of dictionaries."""
+    """Tell whether *rows* is a list of dictionaries."""
     return isinstance(rows, (list, tuple))
 
 

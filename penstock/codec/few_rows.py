@@ -90,7 +90,7 @@ class Read:
 
 @dataclass(frozen=True)
 class _Field:
-    """A newest column and where it is on the wire (None: nowhere)."""
+    """A newest column and its name on the wire, if it is there."""
 
     column: Column
     wire: str | None

@@ -158,8 +158,8 @@ def _cut(
     room: int,
     clears: npt.NDArray[np.bool_] | None = None,
 ) -> list[int]:
-    """Where records start in rows low..high so that each holds at most *room* bytes. A CLEAR stays
-    with the row after it.
+    """Find where records start in rows low..high so that each holds at most *room* bytes. A CLEAR
+    stays with the row after it.
     """
     sums = np.cumsum(size[low:high])
     starts = [low]

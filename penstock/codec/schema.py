@@ -1,4 +1,4 @@
-"""How the rows of one table version lie on the wire: its Avro schema, the Arrow types that go with
+"""The wire format of one table version's rows: its Avro schema, the Arrow types that go with
 it, and where each column of the newest version is found in it.
 """
 

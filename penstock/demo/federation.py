@@ -270,7 +270,7 @@ def _watcher(cloud: Deployment) -> subprocess.Popen[str]:
 
 
 def _await_watcher(watcher: subprocess.Popen[str], count: int, total: int) -> int:
-    """What the third process holds, once it holds everything."""
+    """Return what the third process holds, once it holds everything."""
     assert watcher.stdin is not None and watcher.stdout is not None
     watcher.stdin.write(json.dumps({"count": count, "sum": total}) + "\n")
     watcher.stdin.flush()

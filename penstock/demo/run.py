@@ -38,7 +38,7 @@ class DemoFailed(PenstockError):
 
 @dataclass
 class Watch:
-    """What the demo's own subscribers have been sent, by stream."""
+    """Messages that the demo's own subscribers have got, by stream."""
 
     messages: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)

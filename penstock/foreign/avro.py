@@ -31,7 +31,7 @@ _SIZES = {"null": 0, "float": 4, "double": 8} | dict.fromkeys(_VARINTS, 1)
 
 
 def parse(text: Any) -> Any:
-    """A registry's schema, measured. Raises SchemaError."""
+    """Parse and measure a registry's schema. Raises SchemaError."""
     try:
         if not isinstance(text, str):
             raise ValueError("it is no text")

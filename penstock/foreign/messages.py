@@ -55,7 +55,7 @@ class Registry:
     """
 
     def __init__(self, url: str, reach: Reach | None = None) -> None:
-        """*reach*: where registries may be; None: anywhere."""
+        """*reach*: where registries may be; by default anywhere."""
         self._url = urlsplit(url)
         self._reach = reach if reach is not None else Reach()
         self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)

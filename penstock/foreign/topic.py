@@ -96,7 +96,7 @@ class Topic:
         return [*found, self.registry_place[0]] if self.registry_place is not None else found
 
     def options(self, password: str) -> dict[str, str]:
-        """How a Kafka client speaks to the brokers (`penstock.bus`)."""
+        """Return the options of a Kafka client for the brokers (`penstock.bus`)."""
         options = {"security.protocol": self.protocol}
         if self.ca_file:
             options["ssl.ca.location"] = self.ca_file
@@ -119,7 +119,7 @@ def at(topic: Topic, begin: Mapping[int, int]) -> Topic:
 
 
 def of(table: Table) -> Topic | None:
-    """The topic that *table* stands for; None: it is a table like others."""
+    """Return the topic that *table* stands for; None for a table like others."""
     text = table.options.get(FOREIGN)
     if text is None:
         return None
@@ -220,7 +220,7 @@ def _is_address(registry: str) -> bool:
 
 
 def definition_sql(table: Table, topic: Topic) -> str:
-    """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
+    """Return CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     settings = {
         "type": "kafka",
         "brokers": topic.brokers,

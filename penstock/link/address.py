@@ -1,4 +1,4 @@
-"""Where a deployment's federation room listens, and the error for a link that is not there."""
+"""The address of a deployment's federation room, and the error for a link that is not there."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def description_of(entry: External) -> Description:
 
 
 def definition_sql(entry: External) -> str:
-    """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
+    """Return CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     hosts = ",".join("|".join(shard) for shard in entry.shards)
     settings = {
         "type": entry.type,

@@ -1,4 +1,4 @@
-"""What a followed table holds: its description and rows as of the last message, and the token that
+"""The content of a followed table: description and rows as of the last message, and the token that
 says how far that is. Knows no connection; not thread-safe: its user holds a lock.
 """
 

@@ -1,4 +1,4 @@
-"""What happens to a followed table, told to listeners and iterators."""
+"""Events of a followed table, for listeners and iterators."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class UriError(PenstockError):
 
 @dataclass(frozen=True)
 class TableUri:
-    """What a URI says. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for
+    """The parts of a URI. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for
     dh.
     """
 

@@ -1,4 +1,4 @@
-"""Where a mesh keeps its files and which ports it listens on.
+"""Files and ports of a mesh.
 
 Ports are a base and fixed distances from it, so that one number moves a whole mesh; each can be set
 by itself; `auto` picks free ones. Refused: a port that is taken, before anything is started.
@@ -60,7 +60,7 @@ class Ports:
 
 
 def ports_from(base: int = DEFAULT_PORT_BASE, own: Mapping[str, int] | None = None) -> Ports:
-    """*base* plus each distance; *own* replaces single ones.
+    """Return *base* plus each distance; *own* replaces single ones.
 
     Raises:
         ConfigError: *own* has an unknown name, or a number is no port.

@@ -334,7 +334,7 @@ def unresponsive(why: str) -> bool:
 
 
 def _ask(port: int) -> str:
-    """What /readyz says is missing."""
+    """Return what /readyz says is missing."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return ""

@@ -142,7 +142,7 @@ class Supervisor:
             on_change(self.state())
 
     def state(self) -> dict[str, Any]:
-        """What `run/mesh.json` holds."""
+        """Return what `run/mesh.json` holds."""
         return {
             "supervisor": os.getpid(),
             "started": self._started,

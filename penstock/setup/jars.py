@@ -60,7 +60,7 @@ def cache_directory() -> Path:
 
 
 def read_lock(which: JarSet) -> list[Jar]:
-    """The jars of one set, in the lock's order."""
+    """Read the jars of one set, in the lock's order."""
     found = []
     for line in _lock_text().splitlines():
         if line.startswith(f"{which} "):
