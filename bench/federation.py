@@ -17,7 +17,8 @@ from bench.profile import Profile
 from bench.report import Line, Recorder, median_line
 from penstock import uri
 from penstock.client.connection import Connection, connect
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
 from penstock.mesh.running import RunningMesh, running_mesh
 

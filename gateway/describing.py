@@ -92,13 +92,15 @@ def _show_external(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Tab
     table = catalog.table(home, name.name)
     topic = foreign.of(table) if table is not None else None
     if table is not None and topic is not None:
-        return _answer("External Stream", table.name, foreign.shown(table, topic), "Stream")
+        return _answer(
+            "External Stream", table.name, foreign.definition_sql(table, topic), "Stream"
+        )
     entry = catalog.external(home, name.name)
     if entry is None:
         raise statement.error(
             f'there is no external stream "{name.name}"', name, code="E_NO_STREAM"
         )
-    return _answer("External Stream", entry.name, external.shown(entry), "Stream")
+    return _answer("External Stream", entry.name, external.definition_sql(entry), "Stream")
 
 
 def _show_view(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:

@@ -52,9 +52,9 @@ class Door:
         @functools.wraps(handler)
         async def pass_on(request: web.Request) -> web.StreamResponse:
             try:
-                trace = traces.given(request.headers)
+                trace = traces.trace_of(request.headers)
                 with (
-                    self.open.entered(request.remote or ""),
+                    self.open.inside(request.remote or ""),
                     traces.bound(trace) if trace is not None else _UNTRACED,
                 ):
                     request[_USER] = user = await self.admit(request)
@@ -62,7 +62,7 @@ class Door:
                     return await handler(request)
             except PenstockError as error:
                 if error.code == "E_FORBIDDEN":
-                    audit.refused(request.get(_USER, ""), request.remote or "", error)
+                    audit.note_refusal(request.get(_USER, ""), request.remote or "", error)
                 if http.status_of(error) >= 500:
                     _log.warning(
                         "request failed",

@@ -136,4 +136,4 @@ class Sessions:
         return answer
 
     def _first(self, link: str) -> bool:
-        return bool(ask(lambda: self._redis.set(names.used_link(link), 1, nx=True, ex=LOGIN_S)))
+        return bool(ask(lambda: self._redis.set(names.link_in_use(link), 1, nx=True, ex=LOGIN_S)))

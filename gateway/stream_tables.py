@@ -190,14 +190,14 @@ class StreamTableGroups:
                 )
 
     def _describe(self, urls: dict[str, str]) -> dict[str, Any]:
-        return self._registry.described(self.groups, self._catalog(), urls)
+        return self._registry.describe(self.groups, self._catalog(), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:
             seen = Visible(self._catalog(), self._access, user_of(request))
             return http.json_response(
                 await asyncio.to_thread(
-                    self._registry.described, self.groups, seen, self._registry.client_urls
+                    self._registry.describe, self.groups, seen, self._registry.client_urls
                 )
             )
 

@@ -171,7 +171,7 @@ class _Connection:
             isinstance(error, AuthError) and error.message not in self._audited
         ):  # once, not for each of its frames
             self._audited.add(error.message)
-            audit.refused(self._user, self._remote, error)
+            audit.note_refusal(self._user, self._remote, error)
         self._answers.put_nowait(json.dumps({"nack": seq, "error": error.to_dict()}))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.client.connection import Connection, connect
+    from penstock.client.handler_calls import Message
     from penstock.client.result import Result
     from penstock.client.stream_definitions import (
         StreamDefinition,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     )
     from penstock.client.subscribe import Subscription, Update
     from penstock.client.table_handles import StreamTable, TableDefinition, table
-    from penstock.client.table_subscription import Message, TableSubscription
+    from penstock.client.table_subscription import TableSubscription
     from penstock.client.writer import Writer
     from penstock.errors import PenstockError
 
@@ -54,7 +55,7 @@ __all__ = [
 
 _HOME = {
     "Connection": "penstock.client.connection",
-    "Message": "penstock.client.table_subscription",
+    "Message": "penstock.client.handler_calls",
     "StreamTable": "penstock.client.table_handles",
     "TableDefinition": "penstock.client.table_handles",
     "TableSubscription": "penstock.client.table_subscription",

@@ -1,17 +1,26 @@
-"""Who may do what: the one question every door asks before it touches a database, table or stream.
+"""Rights of users: the one question every door asks before it touches a database, table or stream.
 
 `Access(catalog, root).require(user, "READ", table)` returns or raises E_FORBIDDEN. A right on a
 database holds for all that is in it, one on everything (None) for all databases; READ on a stream
 includes the rows of its result table. Rights of a user are one set, made once and dropped when any
-user or role changes, so a check on the hot path is three look-ups in it. Refused here: who somebody
+user or role changes, so a check on the hot path is three look-ups in it. Does not know who somebody
 is (`penstock.login`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
-from penstock.catalog.model import Database, External, Right, StreamEntry, Table, TableVersion, View
+from penstock.catalog.model import (
+    Database,
+    Entry,
+    External,
+    Right,
+    StreamEntry,
+    Table,
+    TableVersion,
+    View,
+)
 from penstock.catalog.principals import Object, Target, kind_of
 from penstock.catalog.view import Catalog
 from penstock.errors import AuthError
@@ -35,7 +44,9 @@ class Access:
         self._version = -1
 
     def may(self, user: str, right: Right, target: Target) -> bool:
-        """Whether *user* has *right* on a database, table or stream, or (None) on everything."""
+        """Tell whether *user* has *right* on a database, table or stream, or (None) on
+        everything.
+        """
         if user == self.root:
             return True
         held = self._rights(user)
@@ -43,19 +54,20 @@ class Access:
             return True
         if target is None or not held:
             return False
-        if (right, target.id) in held:
-            return True
+        return (right, target.id) in held or self._follows(held, right, target)
+
+    def _follows(self, held: Container[tuple[Right, int]], right: Right, target: Object) -> bool:
+        """Tell whether *right* on *target* follows from rights on its database or, for results, on
+        its stream.
+        """
         if isinstance(target, Database):
             return False
         home = self._catalog().database(target.database)
         if home is not None and (right, home.id) in held:
             return True
-        return (
-            right == "READ"
-            and isinstance(target, Table)
-            and target.result_of is not None
-            and ("READ", target.result_of) in held
-        )
+        if right != "READ" or not isinstance(target, Table):
+            return False
+        return target.result_of is not None and ("READ", target.result_of) in held
 
     def require(self, user: str, right: Right, target: Target, asked: str = "") -> None:
         """Raises AuthError (E_FORBIDDEN) that names right and object.
@@ -67,8 +79,8 @@ class Access:
         if self.may(user, right, target):
             return
         if target is None or isinstance(target, Database) or self.sees(user, target):
-            raise forbidden(user, right, named(target))
-        raise forbidden(user, right, _unseen(asked or f"{target.database}.{target.name}"))
+            raise refusal(user, right, describe(target))
+        raise refusal(user, right, _spell_neutrally(asked or f"{target.database}.{target.name}"))
 
     def require_named(
         self, user: str, right: Right, database: str, name: str | None = None
@@ -78,14 +90,16 @@ class Access:
         """
         home = self._catalog().database(database)
         if not self.may(user, right, home):
-            raise forbidden(
+            raise refusal(
                 user,
                 right,
-                _unseen(f"{database}.{name}") if name is not None else f"database {database}",
+                _spell_neutrally(f"{database}.{name}")
+                if name is not None
+                else f"database {database}",
             )
 
     def sees(self, user: str, target: Object) -> bool:
-        """Whether *user* has any right on it or, for a database, in it."""
+        """Tell whether *user* has any right on it or, for a database, in it."""
         if user == self.root:
             return True
         catalog = self._catalog()
@@ -93,13 +107,7 @@ class Access:
         if 0 in seen or target.id in seen:
             return True
         if isinstance(target, Database):
-            inside = (catalog.by_id(place) for place in seen)
-            return any(
-                isinstance(e, Object)
-                and not isinstance(e, Database)
-                and e.database.lower() == target.name.lower()
-                for e in inside
-            )
+            return any(_is_inside(catalog.by_id(place), target) for place in seen)
         home = catalog.database(target.database)
         return (home is not None and home.id in seen) or (
             isinstance(target, Table) and target.result_of in seen
@@ -126,8 +134,8 @@ def _rights_of(catalog: Catalog, name: str) -> frozenset[tuple[Right, int]]:
     return frozenset((g.right, g.object_id) for g in grants)
 
 
-def named(target: Target) -> str:
-    """A database, table or stream as errors call it."""
+def describe(target: Target) -> str:
+    """Return what errors call a database, table or stream."""
     if target is None:
         return "everything (*.*)"
     if isinstance(target, Database):
@@ -135,15 +143,22 @@ def named(target: Target) -> str:
     return f"{kind_of(target)} {target.database}.{target.name}"
 
 
-def _unseen(name: str) -> str:
-    """What a user may not know of, in one spelling: that of the catalog would tell that it
-    exists.
+def _is_inside(entry: Entry | None, database: Database) -> bool:
+    """Tell whether *entry* is a table, stream or the like of *database*."""
+    if not isinstance(entry, Object) or isinstance(entry, Database):
+        return False
+    return entry.database.lower() == database.name.lower()
+
+
+def _spell_neutrally(name: str) -> str:
+    """Spell the name of something that a user may not know of: the catalog's spelling would tell
+    that it exists.
     """
     return name.lower()
 
 
-def forbidden(user: str, right: Right, what: str) -> AuthError:
-    """The refusal, with what would help."""
+def refusal(user: str, right: Right, what: str) -> AuthError:
+    """Make the error of a refusal, with what would help."""
     hint = f"somebody with ADMIN can GRANT {right} ON … TO {user}; SHOW GRANTS lists what there is"
     return AuthError(f"{user} has no {right} on {what}", code="E_FORBIDDEN", hint=hint)
 

@@ -163,11 +163,21 @@ def _measure(data: bytes | memoryview | pa.Buffer, limits: Limits) -> None:
             rows += length
         if rows > limits.rows or max(values, default=0) > limits.rows:
             raise refuse(f"it has more than {limits.rows} rows", "send it in parts")
-        size += _inflated(batch, body)
+        size += _size_inflated(batch, body)
         if size > limits.size:
             raise refuse(
                 f"it has more than {limits.size} bytes when it is inflated", "send it in parts"
             )
+
+
+def _content(message: pa.ipc.Message) -> tuple[int, _Table]:
+    """Return the kind of a message and what it is about."""
+    head = _Table.root(memoryview(message.metadata))
+    kind = head.number(1, "<B")
+    content = head.table(2)
+    if content is None or kind not in (_SCHEMA, _DICTIONARY, _BATCH):
+        raise refuse("a message that is no schema, dictionary or record batch")
+    return kind, content
 
 
 def _batches(
@@ -177,11 +187,7 @@ def _batches(
     for number, message in enumerate(pa.ipc.MessageReader.open_stream(data)):
         if number > limits.messages:
             raise refuse(f"it has more than {limits.messages} batches", "send larger batches")
-        head = _Table.root(memoryview(message.metadata))
-        kind = head.number(1, "<B")
-        content = head.table(2)
-        if content is None or kind not in (_SCHEMA, _DICTIONARY, _BATCH):
-            raise refuse("a message that is no schema, dictionary or record batch")
+        kind, content = _content(message)
         if kind == _SCHEMA:
             if content.number(0, "<h"):
                 raise refuse("its numbers are big-endian", "send little-endian ones")
@@ -198,7 +204,7 @@ def _batches(
         yield values, body, False
 
 
-def _inflated(batch: _Table, body: memoryview) -> int:
+def _size_inflated(batch: _Table, body: memoryview) -> int:
     """Return the bytes of a batch's buffers once they are inflated."""
     places = batch.pairs(2)
     starts = places[::2]
@@ -235,13 +241,15 @@ def _check_schema(schema: pa.Schema, limits: Limits) -> dict[int, pa.DataType]:
     return kinds
 
 
+def _is_rich(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind)) or _shares(kind)
+
+
 def _check_type(kind: pa.DataType, depth: int, inside: bool = False) -> None:
     """Refuse types whose values may share bytes without bound, and deeply nested ones."""
     if isinstance(kind, pa.BaseExtensionType):
         _check_type(kind.storage_type, depth, inside)
-    elif pa.types.is_dictionary(kind) and (
-        pa.types.is_nested(kind.value_type) or _shares(kind.value_type)
-    ):
+    elif pa.types.is_dictionary(kind) and _is_rich(kind.value_type):
         raise refuse(f"a dictionary of {kind.value_type}"[:100])
     elif _repeats(kind) or (inside and _shares(kind)):
         raise refuse(f"type {kind} is not taken"[:100])
@@ -325,7 +333,7 @@ def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
         return
     total = 0
     for chunk in chunks:
-        total += _expanded(chunk)
+        total += _size_expanded(chunk)
         if total > limits.size:
             raise refuse(
                 f"its values have more than {limits.size} bytes when each row has its own",
@@ -355,7 +363,7 @@ def _width(kind: pa.DataType) -> int:
         return 0
 
 
-def _expanded(chunk: pa.Array) -> int:
+def _size_expanded(chunk: pa.Array) -> int:
     if not pa.types.is_dictionary(chunk.type):
         # a view is 16 bytes, of which the first four are its length
         views = np.frombuffer(chunk.buffers()[1], dtype="<i4")[4 * chunk.offset :: 4][: len(chunk)]

@@ -118,6 +118,6 @@ def write(event: str, **fields: Any) -> None:
     (_log.warning if event in _BAD else _log.info)(event, audit=True, **fields)
 
 
-def refused(user: str, remote: str, error: PenstockError) -> None:
-    """Somebody was told E_FORBIDDEN."""
+def note_refusal(user: str, remote: str, error: PenstockError) -> None:
+    """Write that somebody got E_FORBIDDEN."""
     write("refused", user=user, remote=remote, reason=error.message)

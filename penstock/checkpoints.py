@@ -19,8 +19,9 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from penstock import log, statefile
+from penstock.backup_list import Backup, Item
 from penstock.errors import StateError
-from penstock.vault import Backup, Item, Vault
+from penstock.vault import Vault
 
 _TRIES = 5
 _log = log.get(__name__)
@@ -60,12 +61,12 @@ def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
     """The queries that have a checkpoint below *checkpoint_dir*."""
     fs, root = fsspec.core.url_to_fs(checkpoint_dir)
     found = []
-    for directory in _listed(fs, root):
+    for directory in _list(fs, root):
         number = directory.rpartition("/")[2]
         if number.isdigit():
             found += [
                 Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir)
-                for p in _listed(fs, directory)
+                for p in _list(fs, directory)
             ]
     return found
 
@@ -125,7 +126,7 @@ def _partitions(place: Place) -> list[str]:
     fs, root = fsspec.core.url_to_fs(place.state)
     return [
         p.rpartition("/")[2]
-        for p in _listed(fs, root)
+        for p in _list(fs, root)
         if fs.isdir(p) and _is_of(place, p.rpartition("/")[2])
     ]
 
@@ -149,7 +150,7 @@ def _whole_chain(place: Place, partition: str) -> list[tuple[str, bytes]]:
 
 def _chain(directory: str) -> tuple[list[str], list[tuple[str, bytes]]]:
     fs, path = fsspec.core.url_to_fs(directory)
-    listed = [n for n in (p.rpartition("/")[2] for p in _listed(fs, path)) if statefile.is_state(n)]
+    listed = [n for n in (p.rpartition("/")[2] for p in _list(fs, path)) if statefile.is_state(n)]
 
     def read(name: str) -> bytes | None:
         try:
@@ -206,7 +207,7 @@ def restore(
     checkpoint: bool = True,
     seen: Callable[[Item], None] = lambda _: None,
 ) -> None:
-    """Put a backup in place of what is there of these partitions (None: of all), and Spark's
+    """Put a backup in place of what is there of these partitions (by default of all), and Spark's
     checkpoint where *checkpoint* says so.
 
     Raises:
@@ -215,24 +216,38 @@ def restore(
     """
     vault.require_trusted(backup)
     wanted = None if partitions is None else set(partitions)
+    replaced, targets = _state_targets(backup, place, wanted)
+    if checkpoint:
+        directory = Path(local_path(place.checkpoint))
+        replaced.add(directory)
+        for item in backup.items:
+            kind, _, rest = item.path.partition("/")
+            if kind == "checkpoint":
+                targets.append((item, directory / rest, directory))
+    for directory in replaced:
+        shutil.rmtree(directory, ignore_errors=True)
+    for item, target, below in targets:
+        vault.extract(backup, item, target, below)
+        seen(item)
+
+
+def _state_targets(
+    backup: Backup, place: Place, wanted: set[str] | None
+) -> tuple[set[Path], list[tuple[Item, Path, Path]]]:
+    """List the directories of *wanted* partitions that a backup replaces, and where it puts which
+    of its items: the file, and the directory that must hold it.
+    """
     state = Path(local_path(place.state))
-    checkpoints = Path(local_path(place.checkpoint))
+    directories: set[Path] = set()
     targets: list[tuple[Item, Path, Path]] = []
-    replaced: set[Path] = set()
     for item in backup.items:
         kind, _, rest = item.path.partition("/")
         if kind == "state":
             partition = _partition_of(place, backup, item)
             if wanted is None or partition in wanted:
                 targets.append((item, state / rest, state))
-                replaced.add(state / partition)
-        elif kind == "checkpoint" and checkpoint:
-            targets.append((item, checkpoints / rest, checkpoints))
-    for directory in replaced | ({checkpoints} if checkpoint else set()):
-        shutil.rmtree(directory, ignore_errors=True)
-    for item, target, below in targets:
-        vault.extract(backup, item, target, below)
-        seen(item)
+                directories.add(state / partition)
+    return directories, targets
 
 
 def _partition_of(place: Place, backup: Backup, item: Item) -> str:
@@ -269,7 +284,7 @@ def directory_of(url: str) -> str | None:
     return str(path) if isinstance(fs, LocalFileSystem) else None
 
 
-def _listed(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
+def _list(fs: fsspec.AbstractFileSystem, path: str) -> list[str]:
     fs.invalidate_cache()
     try:
         return sorted(str(p).rstrip("/") for p in fs.ls(path, detail=False))

@@ -2,7 +2,7 @@
 owe.
 
 `Connections` holds the counts and deadlines of one port. `GuardedSite` serves an aiohttp
-application and `guarded` a WebSocket server behind them. Event loop only.
+application and `counting_connection` a WebSocket server behind them. Event loop only.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Guarded(asyncio.Protocol):
         else:
             self._connections.owe(self, self._connections.body_seconds)
 
-    def ended(self) -> None:
+    def finish(self) -> None:
         self._request = None
         self._connections.paid(self)
 
@@ -167,7 +167,7 @@ class _Guarded(asyncio.Protocol):
 
 
 @web.middleware
-async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _tell_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Tell the connection when a request begins and ends."""
     transport = request.transport
     connection = transport.get_protocol() if transport is not None else None
@@ -177,7 +177,7 @@ async def _told(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     finally:
-        connection.ended()
+        connection.finish()
 
 
 async def _anonymous(_: web.Request, response: web.StreamResponse) -> None:
@@ -186,7 +186,7 @@ async def _anonymous(_: web.Request, response: web.StreamResponse) -> None:
 
 def prepare(application: web.Application) -> web.Application:
     """Return *application*, made to be served by `GuardedSite`."""
-    application.middlewares.insert(0, _told)
+    application.middlewares.insert(0, _tell_connection)
     application.on_response_prepare.append(_anonymous)
     return application
 
@@ -232,7 +232,7 @@ class GuardedSite(web.BaseSite):
         await self._connections.stop()
 
 
-def guarded(connections: Connections) -> type[ServerConnection]:
+def counting_connection(connections: Connections) -> type[ServerConnection]:
     """Return the connections of a WebSocket server, counted in *connections*."""
 
     class Guarded(ServerConnection):

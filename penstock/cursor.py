@@ -1,4 +1,4 @@
-"""Where a reader of one topic stands, as a token that a client can keep. Pure: no Kafka, no
+"""A reader's position in one topic, as a token that a client can keep. Pure: no Kafka, no
 sockets.
 """
 
@@ -36,7 +36,7 @@ class Cursor:
     def from_token(cls, token: str) -> Cursor:
         """Raises TokenError when *token* is none."""
         try:
-            raw = json.loads(_inflated(token))
+            raw = json.loads(_inflate(token))
             offsets = {int(p): int(o) for p, o in raw["o"].items()}
             if not all(0 <= p < 1 << 31 and abs(o) < 1 << 63 for p, o in offsets.items()):
                 raise ValueError("no partition or no offset")
@@ -55,9 +55,9 @@ class Cursor:
                 hint="send the token of the last message, or from: latest",
             ) from None
 
-    def seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
-        """Whether this position of *producer* was had; ordinals count in each partition by
-        itself.
+    def check_seen(self, partition: int, producer: str, offset: int, ordinal: int) -> bool:
+        """Tell whether this position of *producer* has been seen, and note it; ordinals count in
+        each partition by itself.
         """
         producer = f"{partition}/{producer}"
         last = self.producers.get(producer)
@@ -67,8 +67,8 @@ class Cursor:
         return False
 
 
-def _inflated(token: str) -> bytes:
-    """What is in a token, never more than `MAX_INFLATED` bytes. Raises ValueError, zlib.error."""
+def _inflate(token: str) -> bytes:
+    """Inflate a token to `MAX_INFLATED` bytes at most. Raises ValueError, zlib.error."""
     if len(token) > MAX_TOKEN:
         raise ValueError("too long")
     inflating = zlib.decompressobj()

@@ -20,11 +20,12 @@ from pathlib import Path
 import psutil
 
 from penstock import log
+from penstock.backup_list import Backup, Item
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import members
 from penstock.mesh.supervisor import read_state
-from penstock.vault import Backup, Item, Vault
+from penstock.vault import Vault
 
 SUBJECT = "deployment"
 #: what of the data directory a backup leaves out

@@ -105,7 +105,7 @@ def disk(path: str, free: int, total: int) -> list[Finding]:
 
 
 def open_files(limit: int) -> list[Finding]:
-    """How many files a process may have open."""
+    """Judge how many files a process may have open."""
     if 0 <= limit < _FILES:
         return [
             Finding(
@@ -120,7 +120,7 @@ def open_files(limit: int) -> list[Finding]:
 def exposure(
     hosts: Iterable[str], *, tls: bool, password: str, broker_asks: bool, embedded_broker: bool
 ) -> list[Finding]:
-    """What others on the network could reach. *hosts*: addresses that rooms bind."""
+    """Judge what others on the network could reach. *hosts*: addresses that rooms bind."""
     outside = sorted({h for h in hosts if h not in _LOOPBACK})
     found = []
     if outside:
@@ -221,7 +221,7 @@ def views(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
 
 
 def dead_letters(count: int) -> list[Finding]:
-    """How many records and rows could not be used in the last week."""
+    """Report records and rows that could not be used in the last week."""
     if count:
         return [
             Finding(
@@ -235,4 +235,6 @@ def dead_letters(count: int) -> list[Finding]:
 
 def worst(findings: Iterable[Finding]) -> Grade:
     grades = {f.grade for f in findings}
-    return "bad" if "bad" in grades else "look" if "look" in grades else "ok"
+    if "bad" in grades:
+        return "bad"
+    return "look" if "look" in grades else "ok"

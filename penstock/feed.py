@@ -47,8 +47,8 @@ class Slice:
     _made: dict[Hashable, Any] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def shared(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What *make* gives, made once for all listeners while the slice is young."""
+    def share(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what *make* gives, made once for all listeners while the slice is young."""
         with self._lock:
             if key not in self._made:
                 self._made[key] = make()
@@ -61,7 +61,7 @@ class Slice:
             self._made.clear()
 
     def until(self, last: int) -> Slice | None:
-        """What of it comes up to offset *last*; None when that is nothing."""
+        """Return the part up to offset *last*; None when that is nothing."""
         count = int(np.searchsorted(self.batch.offsets, last, side="right"))
         if count == len(self.batch):
             return self
@@ -382,9 +382,9 @@ class Feeds:
             feed.stop()
 
 
-async def worked(take: Callable[[Slice], T], piece: Slice) -> T:
-    """What *take* makes of a slice; a large one is worked on in a thread, so that nobody else of
-    the event loop waits for it.
+async def work_on(take: Callable[[Slice], T], piece: Slice) -> T:
+    """Call *take* with a slice; with a large one in a thread, so that nobody else of the event loop
+    waits for it.
     """
     if piece.size < SMALL:
         return take(piece)

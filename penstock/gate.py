@@ -32,7 +32,7 @@ class Gate:
         self._changed = threading.Condition()
 
     def enter(self, topic: str) -> bool:
-        """Whether a write to *topic* may go; it counts until `leave`."""
+        """Tell whether a write to *topic* may go; it counts until `leave`."""
         with self._changed:
             if self._halted(topic):
                 return False

@@ -51,7 +51,7 @@ return 0
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lease, as others see it; `address` is where the holder can be reached."""
+    """The holder of a lease, as others see it; `address` is where the holder can be reached."""
 
     epoch: int
     address: str
@@ -98,7 +98,7 @@ class Lease:
 
     @property
     def held(self) -> bool:
-        """Whether this process may still act as the holder by its own clock."""
+        """True while this process may still act as the holder by its own clock."""
         return self.epoch > 0 and self._clock.monotonic() < self._until
 
     def acquire(self, seen: int = 0) -> bool:
@@ -127,13 +127,13 @@ class Lease:
         if not self.epoch or not int(
             self._call(_RENEW, [self._key], [self._token, int(self.ttl * 1000)])
         ):
-            raise self._lost()
+            raise self._lose()
         self._until = asked + self.ttl
 
     def check(self) -> None:
         """Raises LeaseLost when this process can no longer be sure that it holds the lease."""
         if not self.held:
-            raise self._lost()
+            raise self._lose()
 
     def release(self) -> None:
         """Give the lease up, if it is still held."""
@@ -145,7 +145,7 @@ class Lease:
             self.epoch = 0
 
     def holder(self) -> Holder | None:
-        """Who holds the lease now."""
+        """Return who holds the lease now."""
         try:
             found = self._redis.get(self._key)
         except redis.RedisError as error:
@@ -178,14 +178,14 @@ class Lease:
                     return
                 except RemoteError:
                     if not self.held:
-                        on_lost(self._lost())
+                        on_lost(self._lose())
                         return
 
         self._stop.clear()
         self._thread = threading.Thread(target=renew, name=f"lease-{self.name}", daemon=True)
         self._thread.start()
 
-    def _lost(self) -> LeaseLost:
+    def _lose(self) -> LeaseLost:
         lost = LeaseLost(self.name, self.epoch)
         self.epoch = 0
         self._until = 0.0

@@ -111,7 +111,7 @@ class Turns:
 
 
 class Open:
-    """How many requests or connections each caller has open. One thread."""
+    """Counts the requests or connections that each caller has open. One thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -137,8 +137,8 @@ class Open:
             self._counts.pop(who, None)
 
     @contextmanager
-    def entered(self, who: str) -> Iterator[None]:
-        """Inside, *who* has one more. Raises OverloadError."""
+    def inside(self, who: str) -> Iterator[None]:
+        """Count one more for *who* while inside. Raises OverloadError."""
         self.enter(who)
         try:
             yield

@@ -29,7 +29,7 @@ from penstock.catalog.view import Catalog
 from penstock.clock import Clock
 from penstock.errors import AuthError
 from penstock.hashing import HashQueue
-from penstock.passwords import hashed_setting, matches
+from penstock.passwords import hash_setting, matches
 from penstock.tokens import DAY_S, LONGEST_S, Tokens, looks_like_one, mark_of
 from penstock.wrong_logins import WrongLogins
 
@@ -73,7 +73,7 @@ class Login:
         self._catalog = catalog
         self.root = root
         self._clock = clock
-        self._nobody = hashed_setting(secrets.token_urlsafe())
+        self._nobody = hash_setting(secrets.token_urlsafe())
         self._password = password.encode()
         if key is None:
             _log.warning(
@@ -91,9 +91,9 @@ class Login:
 
     # ---------------------------------------------------------------- headers
 
-    def known(self, header: str | None) -> str | None:
-        """The user of a header that was accepted before and still would be; None: ask `check`.
-        Never blocks.
+    def recall(self, header: str | None) -> str | None:
+        """Return the user of a header that was accepted before and still would be, or None if
+        `check` has to look at it. Never blocks.
         """
         if not header:
             return None
@@ -130,7 +130,7 @@ class Login:
                 "no auth info", hint="send basic auth, or a token as Authorization: Bearer …"
             )
         header = header.strip()
-        found = self.known(header)
+        found = self.recall(header)
         if found is not None:
             return found
         scheme, value = _split(header)
@@ -206,12 +206,12 @@ class Login:
 
     def _by_password(self, name: str, password: str, where: str, header: str) -> str | Future[str]:
         plain = _basic_header(name, password)
-        found = self.known(plain)
+        found = self.recall(plain)
         if found is not None:
             self._remember(header, _Remembered(found, self.mark(found), _NEVER))
             return found
         if name == self.root and hmac.compare_digest(password.encode(), self._password):
-            return self._accepted(self.root, where, header)
+            return self._accept(self.root, where, header)
         self._wrong.require(where, name)
         user = self._user(name)
 
@@ -225,11 +225,11 @@ class Login:
             self._remember(plain, _Remembered(user.name, mark_of(user), _NEVER))
             if self._learn is not None:
                 self._learn(user.name, password)
-            return self._accepted(user.name, where, header, user)
+            return self._accept(user.name, where, header, user)
 
         return self._hashes.submit(self._digest(plain), where, compare)
 
-    def _accepted(self, name: str, where: str, header: str, user: User | None = None) -> str:
+    def _accept(self, name: str, where: str, header: str, user: User | None = None) -> str:
         audit.write("login", user=name, remote=where, by="password")
         self._remember(header, _Remembered(name, self._mark(user), _NEVER))
         return name

@@ -50,7 +50,7 @@ def ingest_topics(database: str) -> tuple[str, tuple[str, ...]]:
 
 
 def generation(topic: str) -> int:
-    """Which generation of its database's topics an ingestion topic is."""
+    """Return the generation of its database's topics that an ingestion topic is of."""
     database, own, _ = topic.removeprefix(_INGEST).partition(".")
     number = database.partition(_GENERATION)[2]
     return int(number) if number and not own else 1
@@ -91,7 +91,7 @@ def view_status(view_id: int) -> str:
 
 
 def has_own(topic: str) -> bool:
-    """Whether an ingestion topic is one table's own."""
+    """Tell whether an ingestion topic is one table's own."""
     return "." in topic.removeprefix(_INGEST)
 
 
@@ -217,14 +217,14 @@ def safe_mode() -> str:
     return "penstock:safe"
 
 
-def dropped_in_safe_mode() -> str:
+def safe_mode_drops() -> str:
     """Redis set: ids of streams that were dropped while nothing ran, so that they are not run up to
     their `stream_off`.
     """
     return "penstock:safe:dropped"
 
 
-def dropped_topics() -> str:
+def topics_dropped() -> str:
     """Redis set: topics of databases and tables that were dropped. Not all of them: it may be
     lost.
     """
@@ -248,7 +248,7 @@ def group_lease(group: int) -> str:
     return f"tables:{group}"
 
 
-def replicated_producer(table_id: int) -> str:
+def producer_of_replicas(table_id: int) -> str:
     """Producer id in the records of a stream table's log, whoever leads."""
     return f"h:{table_id}"
 
@@ -258,7 +258,7 @@ def session(digest: str) -> str:
     return f"penstock:session:{digest}"
 
 
-def used_link(link: str) -> str:
+def link_in_use(link: str) -> str:
     """Redis key that lives while a login link that was opened could be opened again."""
     return f"penstock:link:{link}"
 
@@ -322,7 +322,7 @@ def _is_automatic(name: str) -> bool:
     )
 
 
-def named_child(name: str, stable: str, group: int) -> str:
+def child_name(name: str, stable: str, group: int) -> str:
     """SUBTABLE's name made unique: `_<stable>_<group id>` behind it, whole name at most 192 bytes
     (stream-semantics 7).
     """

@@ -18,20 +18,20 @@ LONGEST = 255
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 
 
-def hashed(password: str) -> str:
-    """The hash of a new password, salt and cost in it. Raises CatalogError (E_PASSWORD)."""
+def hash_password(password: str) -> str:
+    """Hash a new password, salt and cost in it. Raises CatalogError (E_PASSWORD)."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise CatalogError(f"a password has {SHORTEST} to {LONGEST} characters", code="E_PASSWORD")
     return _HASHER.hash(password)
 
 
-def hashed_setting(password: str) -> str:
-    """The hash of a password from the settings, which may be as short as its owner likes."""
+def hash_setting(password: str) -> str:
+    """Hash a password from the settings, which may be as short as its owner likes."""
     return _HASHER.hash(password)
 
 
 def matches(password: str, hash_: str) -> bool:
-    """Whether *password* is the one that *hash_* was made of."""
+    """Tell whether *password* is the one that *hash_* was made of."""
     try:
         return _HASHER.verify(hash_, password)
     except (Argon2Error, InvalidHashError):

@@ -94,7 +94,7 @@ class Registry:
         self.client_urls |= {n: p.client_url or p.url for n, p in alive.items()}
         return alive
 
-    def described(self, groups: Groups, catalog: Catalog, urls: dict[str, str]) -> dict[str, Any]:
+    def describe(self, groups: Groups, catalog: Catalog, urls: dict[str, str]) -> dict[str, Any]:
         """Groups, where nodes are by *urls* (one of ours, which are brought up to date), and which
         tables the groups keep.
         """

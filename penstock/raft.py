@@ -54,44 +54,51 @@ class Groups:
         return tuple(dict.fromkeys(n for g in self.groups for n in g.nodes))
 
     def find(self, wanted: int | str) -> Group:
-        """The group with this id or alias.
+        """Return the group with this id or alias.
 
         Raises:
             CatalogError: the id cannot be one (`E_RAFT_GROUP`), or there is no such group
                 (`E_NO_GROUP`).
         """
         text = str(wanted)
-        named = next((g for g in self.groups if g.alias and g.alias == text), None)
-        if named is not None:
-            return named
-        number = int(text) if re.fullmatch(r"-?\d{1,9}", text) else None
-        if isinstance(wanted, bool) or number is None or number <= 1:
+        for group in self.groups:
+            if group.alias and group.alias == text:
+                return group
+        number = int(text) if re.fullmatch(r"-?\d{1,9}", text) else 0
+        if isinstance(wanted, bool) or number <= 1:
             hint = f"groups are {self}" if self.groups else f"set {GROUPS}"
             raise CatalogError(
                 f"raftGroup must be an integer greater than 1 or an alias, not {wanted!r}",
                 code="E_RAFT_GROUP",
                 hint=hint,
             )
-        found = next((g for g in self.groups if g.id == number), None)
-        if found is None:
-            raise CatalogError(
-                f"raftGroup {number} is not configured",
-                code="E_NO_GROUP",
-                hint=f"groups are {self}; see {GROUPS}",
-            )
-        return found
+        for group in self.groups:
+            if group.id == number:
+                return group
+        raise CatalogError(
+            f"raftGroup {number} is not configured",
+            code="E_NO_GROUP",
+            hint=f"groups are {self}; see {GROUPS}",
+        )
 
     def __str__(self) -> str:
         return ",".join(":".join([str(g.id), *g.members]) for g in self.groups) or "none"
 
 
 def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
-    """The groups in *groups* (`11:N1:N2:N3,12:…`), with *learners* (`11:N4,…`) and *aliases*
+    """Read the groups in *groups* (`11:N1:N2:N3,12:…`), with *learners* (`11:N4,…`) and *aliases*
     (`name:11,…`).
 
     Raises:
         ConfigError: what is wrong with which part.
     """
+    found = _parse_members(groups)
+    _add_learners(found, learners)
+    _add_aliases(found, aliases)
+    return Groups(tuple(found.values()))
+
+
+def _parse_members(groups: str) -> dict[int, Group]:
     found: dict[int, Group] = {}
     for part in _parts(groups):
         number, *members = (piece.strip() for piece in part.split(":"))
@@ -104,20 +111,26 @@ def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
                 GROUPS, f"{part}: a group has at least {MIN_MEMBERS} nodes, so that one may fail"
             )
         found[group_id] = Group(group_id, tuple(members))
+    return found
+
+
+def _add_learners(found: dict[int, Group], learners: str) -> None:
     for part in _parts(learners):
         number, *added = (piece.strip() for piece in part.split(":"))
-        group = _known(found, number, part, LEARNERS)
+        group = _existing_group(found, number, part, LEARNERS)
         _check_nodes([*group.members, *group.learners, *added], part, LEARNERS)
         found[group.id] = Group(group.id, group.members, (*group.learners, *added))
+
+
+def _add_aliases(found: dict[int, Group], aliases: str) -> None:
     for part in _parts(aliases):
         alias, _, number = (piece.strip() for piece in part.partition(":"))
-        group = _known(found, number, part, ALIASES)
+        group = _existing_group(found, number, part, ALIASES)
         if not _ALIAS.match(alias) or any(g.alias == alias for g in found.values()):
             raise _refuse(
                 ALIASES, f"{part}: {alias!r} cannot be an alias", hint="a name, each once: alias:11"
             )
         found[group.id] = Group(group.id, group.members, group.learners, alias)
-    return Groups(tuple(found.values()))
 
 
 def _parts(text: str) -> list[str]:
@@ -134,7 +147,7 @@ def _id(number: str, part: str, setting: str) -> int:
     return int(number)
 
 
-def _known(found: dict[int, Group], number: str, part: str, setting: str) -> Group:
+def _existing_group(found: dict[int, Group], number: str, part: str, setting: str) -> Group:
     group = found.get(_id(number, part, setting))
     if group is None:
         raise _refuse(setting, f"{part}: there is no group {number} in {GROUPS}")

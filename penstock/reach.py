@@ -118,9 +118,7 @@ class Own:
             return False
         here = _is_here(address)
         for host, own_port in self.places:
-            if port == own_port and any(
-                found == address or (here and _is_here(found)) for found in _found(host)
-            ):
+            if port == own_port and _leads_to(host, address, here=here):
                 return True
         return bool(here and self.mesh) and port in _listening.ports(self.mesh)
 
@@ -158,15 +156,15 @@ class Reach:
         allowed = AllowList(self.patterns)
         anywhere = self.anywhere()
         if not (self.patterns or anywhere) or allowed.is_metadata(host):
-            raise _refused(host)
-        found = _found(host)
+            raise _refusal(host)
+        found = _addresses_of(host)
         if not all(
             allowed.permits(host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere)
             for a in found
         ):
-            raise _refused(host)
+            raise _refusal(host)
         if not found and not allowed.permits_name(host, anywhere=anywhere):
-            raise _refused(host)
+            raise _refusal(host)
         if any(self.own.holds(address, port, link=self.link) for address in found):
             raise own_host(host, f"port {port} there is this mesh itself")
         return found
@@ -180,7 +178,7 @@ class Reach:
         """
         allowed = AllowList(self.patterns)
         anywhere = self.anywhere()
-        numbers = _found(target.host, numeric=True)
+        numbers = _addresses_of(target.host, numeric=True)
         permitted = [
             allowed.permits(
                 target.host, ipaddress.ip_address(a.partition("%")[0]), anywhere=anywhere
@@ -242,7 +240,7 @@ def own_host(host: str, detail: str) -> CatalogError:
     )
 
 
-def _refused(host: str) -> CatalogError:
+def _refusal(host: str) -> CatalogError:
     return CatalogError(f"{host} may not be connected to", code="E_EXTERNAL_HOST", hint=_HINT)
 
 
@@ -256,7 +254,7 @@ def _places(netloc: str) -> list[Place]:
     return found
 
 
-def _found(host: str, *, numeric: bool = False) -> list[str]:
+def _addresses_of(host: str, *, numeric: bool = False) -> list[str]:
     """Return the addresses of a name, each once; with *numeric* only of what is an address itself,
     in any form of it.
     """
@@ -287,3 +285,8 @@ def _is_here(address: str) -> bool:
         for a in addresses
     }
     return str(parsed) in own
+
+
+def _leads_to(host: str, address: str, *, here: bool) -> bool:
+    """Tell whether *host* has *address* or, where that is one of this machine, another of it."""
+    return any(found == address or (here and _is_here(found)) for found in _addresses_of(host))

@@ -152,7 +152,7 @@ _NAMES: dict[type[Any], str] = {
 
 
 @cache
-def _parsed(name: str) -> Any:
+def _parse(name: str) -> Any:
     return fastavro.parse_schema(schemas.load(name))
 
 
@@ -167,7 +167,7 @@ def encode(record: Record) -> bytes:
         body["value"] = record.value[: DeadLetter.MAX_VALUE]
     buffer = io.BytesIO()
     buffer.write(b"\0" + schemas.BUILT_IN_IDS[name].to_bytes(4, "big"))
-    fastavro.schemaless_writer(buffer, _parsed(name), body)
+    fastavro.schemaless_writer(buffer, _parse(name), body)
     return buffer.getvalue()
 
 
@@ -184,7 +184,7 @@ def decode(kind: type[_T], value: bytes | None) -> _T:
             f"not a {name} record", detail=f"frame {value[:5].hex(' ') if value else 'missing'}"
         )
     try:
-        body: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), _parsed(name), None)
+        body: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), _parse(name), None)
     except Exception as error:
         raise SchemaError(f"malformed {name} record", detail=str(error)) from None
     for item in ("tables", "files"):

@@ -45,8 +45,19 @@ class Sentinels:
     tls: bool = False
 
 
+def _sentinel(text: str) -> tuple[str, int]:
+    """Read host and port of one Sentinel."""
+    name, _, port = text.partition(":")
+    if not name or not (port or "26379").isdigit():
+        raise ConfigError(
+            f"not a Sentinel's address: {text!r}",
+            hint=f"{_SCHEME}://host:port,host:port/NAME/0",
+        )
+    return name, int(port or 26379)
+
+
 def sentinels(url: str) -> Sentinels | None:
-    """What a `redis+sentinel://` or `rediss+sentinel://` address says; None for that of a server.
+    """Read a `redis+sentinel://` or `rediss+sentinel://` address. Return None for that of a server.
 
     Raises:
         ConfigError: a part of it is missing.
@@ -54,15 +65,7 @@ def sentinels(url: str) -> Sentinels | None:
     parts = urlsplit(url)
     if parts.scheme not in (_SCHEME, _TLS_SCHEME):
         return None
-    hosts = []
-    for host in parts.netloc.rpartition("@")[2].split(","):
-        name, _, port = host.partition(":")
-        if not name or not (port or "26379").isdigit():
-            raise ConfigError(
-                f"not a Sentinel's address: {host!r}",
-                hint=f"{_SCHEME}://host:port,host:port/NAME/0",
-            )
-        hosts.append((name, int(port or 26379)))
+    hosts = [_sentinel(host) for host in parts.netloc.rpartition("@")[2].split(",")]
     name, _, database = parts.path.strip("/").partition("/")
     if not name or not (database or "0").isdigit():
         raise ConfigError(

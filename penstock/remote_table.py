@@ -22,9 +22,10 @@ from penstock import uri as uris
 from penstock.catalog.model import Table
 from penstock.errors import RemoteError, SchemaError
 from penstock.link.description import Description
-from penstock.link.mirror import RemoteTable, snapshot
+from penstock.link.mirror import RemoteTable
+from penstock.link.remote_request import MirrorOptions, RemoteTarget
+from penstock.link.snapshot import snapshot
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
-from penstock.link.wanted import Options, Target
 from penstock.sql.dialect import tokenize
 from penstock.sql.parsers.column_types import TypeParser
 from penstock.sql.plan import Column, Precision
@@ -55,7 +56,7 @@ class RemoteTableBuilder:
     _query: str | int | None = None
     _table: str | None = None
     _definition: Description | None = None
-    _options: Options = field(default_factory=Options)
+    _options: MirrorOptions = field(default_factory=MirrorOptions)
 
     def query_name(self, name: str | int) -> RemoteTableBuilder:
         """A stream, a view or a database, by name or by serial."""
@@ -90,7 +91,7 @@ class RemoteTableBuilder:
         """A table that follows the one over there.
 
         Args:
-            included_columns: only these, in this order; None: all.
+            included_columns: only these, in this order; by default all.
             clear_on_disconnect: show no rows while cut off (else those that were there).
             retry_window_ms: for how long it is tried to come back.
             max_retries: how often within that; 0: as often as it takes.
@@ -120,18 +121,18 @@ class RemoteTableBuilder:
         wait_timeout_ms: int | None = None,
     ) -> pa.Table:
         """The rows of this moment; an error when the other side is not there, definition or not."""
-        options = Options(
+        options = MirrorOptions(
             columns=_names(included_columns), where=filters, wait_timeout_ms=wait_timeout_ms
         )
         return snapshot(self._target(), options)
 
-    def _target(self) -> Target:
+    def _target(self) -> RemoteTarget:
         if self._query is None or not self._table:
             what = "query" if self._query is None else "table"
             raise RemoteError(f"which {what}?", code="E_URI", hint=f"builder.{what}_name(…)")
         home = uris.session_for(self._url)
         serial = self._query if isinstance(self._query, int) else None
-        return Target(
+        return RemoteTarget(
             home.replicas, self._table, None if serial is not None else str(self._query), serial
         )
 

@@ -65,6 +65,27 @@ def path_faults(items: Iterable[tuple[str, int]]) -> list[str]:
     return found
 
 
+def _names_below(root: Path, target: Path) -> tuple[str, ...]:
+    """Split the way from *root* to *target*. Raises StateError when it leads out of *root*."""
+    names = target.relative_to(root).parts if target.is_relative_to(root) else ()
+    if not names or ".." in names:
+        raise StateError(
+            f"{target} is outside of {root}", hint="the backup is not restored: make another one"
+        )
+    return names
+
+
+def _require_plain(file: int, target: Path) -> None:
+    """Close *file* and raise StateError unless it is a plain file with no other name."""
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(file)
+        raise StateError(
+            f"{target} is not a plain file of its own",
+            hint="remove it, or restore into a new directory",
+        )
+
+
 def open_below(root: Path, target: Path, *, append: bool) -> IO[bytes]:
     """Open *target* for writing; directories between *root* and it are made. *root* itself may be a
     link of the operator's.
@@ -73,16 +94,7 @@ def open_below(root: Path, target: Path, *, append: bool) -> IO[bytes]:
         StateError: *target* is not below *root*, there is a symbolic link on the way, or it is no
             plain file.
     """
-    try:
-        names = target.relative_to(root).parts
-    except ValueError:
-        raise StateError(
-            f"{target} is outside of {root}", hint="the backup is not restored: make another one"
-        ) from None
-    if not names or ".." in names:
-        raise StateError(
-            f"{target} is outside of {root}", hint="the backup is not restored: make another one"
-        )
+    names = _names_below(root, target)
     root.mkdir(parents=True, exist_ok=True)
     directory = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -97,13 +109,7 @@ def open_below(root: Path, target: Path, *, append: bool) -> IO[bytes]:
             | (os.O_APPEND if append else 0)
         )
         file = os.open(names[-1], flags, 0o666, dir_fd=directory)
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            os.close(file)
-            raise StateError(
-                f"{target} is not a plain file of its own",
-                hint="remove it, or restore into a new directory",
-            )
+        _require_plain(file, target)
         if not append:
             os.ftruncate(file, 0)
         return os.fdopen(file, "ab" if append else "wb")

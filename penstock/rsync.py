@@ -37,8 +37,8 @@ _LINE = re.compile(
 )
 
 
-def opened(place: str) -> tuple[RsyncFileSystem, str] | None:
-    """The file system and path of *place*; None when rsync is not meant.
+def open_place(place: str) -> tuple[RsyncFileSystem, str] | None:
+    """Return the file system and path of *place*; None when rsync is not meant.
 
     Raises:
         StateError: rsync or ssh would read part of it as an option.
@@ -82,7 +82,7 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
     # ---------------------------------------------------------------- reading
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        found = self._listed(path.rstrip("/") + "/")
+        found = self._list(path.rstrip("/") + "/")
         return found if detail else [f["name"] for f in found]
 
     def find(
@@ -96,12 +96,12 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Files below *path*, at any depth: one call of rsync."""
         return [
             f["name"]
-            for f in self._listed(path.rstrip("/") + "/", "--recursive")
+            for f in self._list(path.rstrip("/") + "/", "--recursive")
             if f["type"] == "file"
         ]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        (found,) = self._listed(path)
+        (found,) = self._list(path)
         return {**found, "name": path}
 
     def modified(self, path: str) -> datetime:
@@ -116,7 +116,7 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
             self._rsync((), path, str(target))
             return target.read_bytes()[start:end]
 
-    def _listed(self, path: str, *options: str) -> list[dict[str, Any]]:
+    def _list(self, path: str, *options: str) -> list[dict[str, Any]]:
         directory = path.endswith("/")
         found = []
         for line in self._rsync(("--list-only", "--8-bit-output", *options), path).splitlines():

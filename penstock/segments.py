@@ -198,8 +198,8 @@ def segments(directory: str, below: int | None = None) -> list[Segment]:
     return [_open(path, *span) for span, path, whole in _files(directory, below) if whole is None]
 
 
-def merged(directory: str) -> list[tuple[Path, Path]]:
-    """Files whose rows are in a merged one, too, and that one."""
+def find_merged(directory: str) -> list[tuple[Path, Path]]:
+    """Find files whose rows are in a merged one, too, and that one."""
     return [(path, whole) for _, path, whole in _files(directory) if whole is not None]
 
 
@@ -246,6 +246,10 @@ def _open(path: Path, first: int, last: int) -> Segment:
     return _known[key]
 
 
+def _overlaps(segment: Segment, low: int | None, high: int | None) -> bool:
+    return (high is None or segment.low <= high) and (low is None or segment.high >= low)
+
+
 def read(
     found: Sequence[Segment],
     *,
@@ -255,12 +259,12 @@ def read(
     tables: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> pl.DataFrame | None:
-    """All versions of rows with low <= time <= high (ticks) of the given segments; None when there
-    are none.
+    """Read all versions of rows with low <= time <= high (ticks) of the given segments. Return None
+    when there are none.
     """
     frames = []
     for segment in found:
-        if (high is not None and segment.low > high) or (low is not None and segment.high < low):
+        if not _overlaps(segment, low, high):
             continue
         lazy = pl.scan_parquet(segment.path)
         if tables is not None:
@@ -316,11 +320,11 @@ def live(
     return rows.filter(pl.col("_op") != DELETE)
 
 
-def undeleted(
+def drop_deleted(
     rows: pl.DataFrame, keys: Sequence[str], deletes: Sequence[RangeDelete] = ()
 ) -> pl.DataFrame:
-    """All versions that no delete has taken, by key and then by (_offset, _row), as they were
-    written; arguments as of `live`.
+    """Return all versions that no delete has taken, by key and then by (_offset, _row), as they
+    were written; arguments as of `live`.
     """
     if rows.is_empty():
         return rows

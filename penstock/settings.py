@@ -1,21 +1,19 @@
-"""Configuration of a room: the only file that reads the environment.
+"""Configuration of a room, read from the environment.
 
 A room subclasses `Settings`, names itself in `room` and adds its fields. A field is looked up as
 `PENSTOCK_<ROOM>_<FIELD>`, then as the shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`, the
 path of a file that holds it. All faults of a start come in one ConfigError, which never holds a
-value of a secret. Refused: unknown `PENSTOCK_<ROOM>_…` variables (a typing error must not pass as a
-default).
+value of a secret. Unknown `PENSTOCK_<ROOM>_…` variables are faults: a typing error must not pass as
+a default.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_args
-from urllib.parse import quote, urlsplit, urlunsplit
+from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import (
@@ -26,13 +24,20 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from penstock import connection_options
+from penstock.environment import (
+    PREFIX,
+    EnvironmentSource,
+    UnreadableSecret,
+    prefixes,
+    unknown_variables,
+)
 from penstock.errors import ConfigError
 from penstock.raft import Groups, parse_groups
+from penstock.secret_files import read_secret
 
-PREFIX = "PENSTOCK_"
 #: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try
 #: again
 EXIT_CONFIG = 78
@@ -43,7 +48,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Settings(BaseSettings):
-    """What every room shares; 0 as a port means any free one."""
+    """Settings that every room has; 0 as a port means any free one."""
 
     room: ClassVar[str] = ""
     #: names that TDengine gives to settings of ours: accepted as variables, after our own
@@ -169,7 +174,7 @@ class Settings(BaseSettings):
 
     @field_validator("timezone", mode="after")
     @classmethod
-    def _known_zone(cls, value: str) -> str:
+    def _check_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
         except Exception as unknown:
@@ -220,8 +225,10 @@ class Settings(BaseSettings):
         Raises:
             ConfigError: with every fault found, one a line.
         """
-        unknown = sorted(_unknown_variables(cls, os.environ))
-        faults = [f"{name}: no such setting" for name in unknown]
+        faults = [
+            f"{name}: no such setting"
+            for name in unknown_variables(cls.room, cls.model_fields, Settings.model_fields)
+        ]
         try:
             loaded = cls(**overrides)
         except ValidationError as wrong:
@@ -230,7 +237,7 @@ class Settings(BaseSettings):
                 for e in wrong.errors(include_input=False)
                 if e["type"] != "default_factory_not_called"  # follows from another fault
             ]
-        except _UnreadableSecret as wrong:
+        except UnreadableSecret as wrong:
             faults.append(str(wrong))
         if faults:
             hint = (
@@ -291,12 +298,7 @@ class Settings(BaseSettings):
         """
         if self.token_key is not None:
             return self.token_key.get_secret_value()
-        generated = self.data_dir / "secrets" / "token.key"
-        return (
-            read_secret(generated, _variable(type(self), "token_key"))
-            if generated.exists()
-            else None
-        )
+        return self._read_generated("token.key", "token_key")
 
     @property
     def backup_signing_key(self) -> bytes | None:
@@ -305,12 +307,8 @@ class Settings(BaseSettings):
         """
         if self.backup_key is not None:
             return self.backup_key.get_secret_value().encode()
-        generated = self.data_dir / "secrets" / "backup.password"
-        return (
-            read_secret(generated, _variable(type(self), "backup_key")).encode()
-            if generated.exists()
-            else None
-        )
+        key = self._read_generated("backup.password", "backup_key")
+        return None if key is None else key.encode()
 
     @property
     def metrics_secret(self) -> str | None:
@@ -319,72 +317,41 @@ class Settings(BaseSettings):
         """
         if self.metrics_key is not None:
             return self.metrics_key.get_secret_value() or None
-        generated = self.data_dir / "secrets" / "metrics.key"
-        return (
-            read_secret(generated, _variable(type(self), "metrics_key"))
-            if generated.exists()
-            else None
-        )
+        return self._read_generated("metrics.key", "metrics_key")
+
+    def _read_generated(self, file: str, field: str) -> str | None:
+        """Read a secret that `penstock up` generated, if it did."""
+        path = self.data_dir / "secrets" / file
+        return read_secret(path, _variable(type(self), field)) if path.exists() else None
 
     @property
     def redis_dsn(self) -> str:
         """`redis_url` with the password in it: for `redis.from_url`, never for a log."""
-        url = urlsplit(self.redis_url)
-        if self.redis_password is not None:
-            host = url.netloc.rpartition("@")[2]
-            user = quote(self.redis_user, safe="")
-            password = quote(self.redis_password.get_secret_value(), safe="")
-            url = url._replace(netloc=f"{user}:{password}@{host}")
-        if self.redis_ca is not None and url.scheme == "rediss":
-            given = f"ssl_ca_certs={quote(str(self.redis_ca))}&ssl_cert_reqs=required"
-            url = url._replace(query=f"{url.query}&{given}" if url.query else given)
-        return urlunsplit(url)
+        password = self.redis_password
+        text = None if password is None else password.get_secret_value()
+        return connection_options.redis_dsn(self.redis_url, self.redis_user, text, self.redis_ca)
 
     @property
     def kafka_options(self) -> dict[str, str]:
-        """How brokers are spoken to, in librdkafka's names; with the password in it: never for a
+        """Options of a Kafka client in librdkafka's names; with the password in it: never for a
         log.
         """
-        if self.kafka_security == "PLAINTEXT":
-            return {}
-        options: dict[str, str] = {"security.protocol": self.kafka_security}
-        if self.kafka_security.startswith("SASL"):
-            options |= {
-                "sasl.mechanism": self.kafka_mechanism,
-                "sasl.username": self.kafka_user,
-                "sasl.password": self._kafka_password,
-            }
-        if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
-            options["ssl.ca.location"] = str(self.kafka_ca)
-        return options
+        return connection_options.for_librdkafka(self._kafka_login)
 
     @property
     def kafka_java_options(self) -> dict[str, str]:
         """The same in the names of Java's client, for Spark (there with `kafka.` before each)."""
-        if self.kafka_security == "PLAINTEXT":
-            return {}
-        options: dict[str, str] = {"security.protocol": self.kafka_security}
-        if self.kafka_security.startswith("SASL"):
-            module = (
-                "plain.PlainLoginModule"
-                if self.kafka_mechanism == "PLAIN"
-                else "scram.ScramLoginModule"
-            )
-            user, password = (
-                _java_quoted(text) for text in (self.kafka_user, self._kafka_password)
-            )
-            login = (
-                f"org.apache.kafka.common.security.{module} required username={user}"
-                f" password={password};"
-            )
-            options |= {"sasl.mechanism": self.kafka_mechanism, "sasl.jaas.config": login}
-        if self.kafka_security.endswith("SSL") and self.kafka_ca is not None:
-            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.kafka_ca)}
-        return options
+        return connection_options.for_java(self._kafka_login)
 
     @property
-    def _kafka_password(self) -> str:
-        return self.kafka_password.get_secret_value() if self.kafka_password is not None else ""
+    def _kafka_login(self) -> connection_options.KafkaLogin:
+        return connection_options.KafkaLogin(
+            self.kafka_security,
+            self.kafka_mechanism,
+            self.kafka_user,
+            self.kafka_password.get_secret_value() if self.kafka_password is not None else "",
+            self.kafka_ca,
+        )
 
     @classmethod
     def settings_customise_sources(
@@ -395,90 +362,11 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, _Environment(settings_cls)
-
-
-class _UnreadableSecret(Exception):
-    """A `…_FILE` variable names a file that cannot be read."""
-
-
-class _Environment(PydanticBaseSettingsSource):
-    """Room variable, shared variable, and for secrets the file either names; in this order."""
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        room = getattr(self.settings_cls, "room", "")
-        for prefix in _prefixes(room):
-            variable = prefix + field_name.upper()
-            if variable in os.environ:
-                return os.environ[variable], field_name, self.field_is_complex(field)
-            path = os.environ.get(f"{variable}_FILE")
-            if path and _is_secret(field):
-                try:
-                    return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
-                except OSError as wrong:
-                    raise _UnreadableSecret(f"{variable}_FILE: {wrong.strerror}: {path}") from wrong
-        theirs = getattr(self.settings_cls, "reference_names", {}).get(field_name, "")
-        if theirs and theirs in os.environ:
-            return os.environ[theirs], field_name, self.field_is_complex(field)
-        return None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, field in self.settings_cls.model_fields.items():
-            value, _, is_complex = self.get_field_value(field, name)
-            if value is not None:
-                found[name] = _decoded(value) if is_complex else value
-        return found
-
-
-def read_secret(path: Path, variable: str) -> str:
-    """The secret in a file, without its line end.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8").rstrip("\r\n")
-    except OSError as wrong:
-        raise ConfigError(
-            f"no secret in {path}",
-            detail=str(wrong.strerror),
-            hint=f"set {variable}, or start with `penstock up`",
-        ) from wrong
-
-
-def _java_quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _decoded(value: str) -> Any:
-    """JSON for lists and maps; what is not JSON goes on as text, for pydantic to refuse by name."""
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
-
-
-def _is_secret(field: FieldInfo) -> bool:
-    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
-
-
-def _prefixes(room: str) -> tuple[str, ...]:
-    return (f"{PREFIX}{room.upper()}_", PREFIX) if room else (PREFIX,)
+        return init_settings, EnvironmentSource(settings_cls)
 
 
 def _variable(cls: type[Settings], field: str) -> str:
     own = field in cls.model_fields and (
         field not in Settings.model_fields or field in ("host", "port", "health_port")
     )
-    return (_prefixes(cls.room)[0] if own else PREFIX) + field.upper()
-
-
-def _unknown_variables(cls: type[Settings], environment: Mapping[str, str]) -> list[str]:
-    if not cls.room:
-        return []
-    prefix = _prefixes(cls.room)[0]
-    shared = {PREFIX + name.upper() for name in Settings.model_fields}
-    known = {prefix + name.upper() for name in cls.model_fields}
-    known |= shared | {f"{name}_FILE" for name in known | shared}
-    return [name for name in environment if name.startswith(prefix) and name not in known]
+    return (prefixes(cls.room)[0] if own else PREFIX) + field.upper()

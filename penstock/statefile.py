@@ -27,7 +27,7 @@ def seal(body: bytes) -> bytes:
 
 
 def unseal(data: bytes, name: str) -> bytes | None:
-    """What is inside a state file; None when it is damaged.
+    """Return what is inside a state file; None when it is damaged.
 
     Raises:
         StateError: it was written by a newer version.

@@ -107,7 +107,7 @@ def endpoint(url: str) -> Endpoint:
     return Endpoint(parts.scheme.lower(), host, port)
 
 
-def shown(url: str) -> str:
+def label_of(url: str) -> str:
     """Return scheme, host and port of a URL, fit for logs."""
     try:
         return endpoint(url).label
@@ -140,14 +140,14 @@ class AllowList:
         return self.permits_name(host, anywhere=anywhere)
 
     def is_metadata(self, host: str) -> bool:
-        """Whether *host* is a name of a cloud's metadata that is not listed itself."""
+        """Tell whether *host* is a name of a cloud's metadata that is not listed itself."""
         name = host.lower().rstrip(".")
         return name not in self._hosts and any(
             fnmatch.fnmatchcase(name, pattern) for pattern in _METADATA_NAMES
         )
 
     def permits_name(self, host: str, *, anywhere: bool = False) -> bool:
-        """Whether a *host* without an address may be named; *anywhere* as for `permits`."""
+        """Tell whether a *host* without an address may be named; *anywhere* as for `permits`."""
         name = host.lower().rstrip(".")
         if self.is_metadata(name):
             return False
@@ -215,11 +215,9 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, PenstockError):
         return error.message
     if isinstance(error, ConnectionClosed):
-        return (
-            f"the connection was closed with code {error.rcvd.code}"
-            if error.rcvd is not None
-            else "the connection broke"
-        )
+        if error.rcvd is None:
+            return "the connection broke"
+        return f"the connection was closed with code {error.rcvd.code}"
     if isinstance(error, InvalidStatus):
         return f"it answers with HTTP status {error.response.status_code}"
     if isinstance(error, WebSocketException):
@@ -228,6 +226,10 @@ def reason_of(error: BaseException) -> str:
         return "it does not answer in time"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
+    return _reason_of_system_error(error)
+
+
+def _reason_of_system_error(error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         return "it does not speak TLS as this side does"
     if isinstance(error, socket.gaierror):

@@ -16,7 +16,7 @@ from penstock.settings import Settings
 
 
 def server(settings: Settings) -> ssl.SSLContext | None:
-    """For listeners; None: without TLS. Raises ConfigError."""
+    """Make the context of listeners, or None for those without TLS. Raises ConfigError."""
     if settings.tls_cert is None or settings.tls_key is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

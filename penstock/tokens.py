@@ -32,7 +32,7 @@ _ALGORITHM = "HS256"
 
 @dataclass(frozen=True)
 class Claims:
-    """What a token says; `expires` in seconds since 1970."""
+    """The content of a token; `expires` in seconds since 1970."""
 
     user: str
     mark: str
@@ -67,7 +67,7 @@ class Tokens:
         return jwt.encode(body, self._key, algorithm=_ALGORITHM)
 
     def read(self, token: str, kind: Kind = "access") -> Claims:
-        """What *token* says. Raises AuthError: not ours, of another kind, or expired."""
+        """Read *token*. Raises AuthError: not ours, of another kind, or expired."""
         try:
             body: dict[str, Any] = jwt.decode(
                 token,
@@ -100,7 +100,7 @@ class Tokens:
 
 
 def looks_like_one(text: str) -> bool:
-    """Whether *text* has the form of a token, not that of `user:password`."""
+    """Tell whether *text* has the form of a token, not that of `user:password`."""
     return text.count(".") == 2 and ":" not in text
 
 

@@ -29,9 +29,9 @@ COLUMN = "_trace"
 _current: ContextVar[str | None] = ContextVar("trace", default=None)
 
 
-def given(headers: Mapping[str, str]) -> str | None:
-    """The trace id of a request: that of a sampled `traceparent`, else `X-Trace-Id`. What cannot be
-    one counts for nothing: the standard asks for that.
+def trace_of(headers: Mapping[str, str]) -> str | None:
+    """Return the trace id of a request: that of a sampled `traceparent`, else `X-Trace-Id`. What
+    cannot be one counts for nothing: the standard asks for that.
     """
     parent = headers.get("traceparent")
     if parent is not None and (found := _PARENT.match(parent)) is not None:
@@ -42,7 +42,7 @@ def given(headers: Mapping[str, str]) -> str | None:
 
 @contextmanager
 def bound(trace: str) -> Iterator[None]:
-    """What is done inside is done for *trace*: it is in every log line, and `current`."""
+    """Do what is inside for *trace*: it is in every log line, and `current`."""
     token = _current.set(trace)
     try:
         with structlog.contextvars.bound_contextvars(trace=trace):
@@ -73,8 +73,8 @@ def newest(stamps: pl.Series) -> tuple[int, str] | None:
     return None
 
 
-def logged(trace: str, logs: Iterable[Path]) -> list[str]:
-    """Lines of *logs* that are about *trace*, in the order of time."""
+def find_lines(trace: str, logs: Iterable[Path]) -> list[str]:
+    """Find the lines of *logs* that are about *trace*, in the order of time."""
     found: list[tuple[str, str]] = []
     for path in logs:
         with path.open(encoding="utf-8", errors="replace") as lines:

@@ -18,8 +18,10 @@ def earliest(catalog: Catalog, topic: str) -> str:
     return next(iter(home.former_topics), topic) if home is not None else topic
 
 
-def resumed(catalog: Catalog, topic: str, cursor: Cursor) -> tuple[str, Cursor]:
-    """The topic in which a reader of *topic* goes on that comes back with *cursor*, and where."""
+def resume(catalog: Catalog, topic: str, cursor: Cursor) -> tuple[str, Cursor]:
+    """Return the topic in which a reader of *topic* goes on that comes back with *cursor*, and
+    where.
+    """
     home = catalog.database_of_topic(topic)
     counts = [count for _, count in home.lineage] if home is not None else []
     if home is None or len(cursor.offsets) not in counts:
@@ -38,9 +40,9 @@ def spread(cursor: Cursor, partitions: int) -> Cursor:
     return Cursor({q: cursor.offsets[q % len(cursor.offsets)] for q in range(partitions)})
 
 
-def turned(catalog: Catalog, topic: str, cursor: Cursor) -> Cursor | None:
-    """Where a reader that has come to the end of *topic* goes on; None: it has not, or there is
-    none.
+def turn(catalog: Catalog, topic: str, cursor: Cursor) -> Cursor | None:
+    """Return where a reader that has come to the end of *topic* goes on, or None when it has not
+    come there, or there is no end.
     """
     ends = catalog.ends(topic)
     home = catalog.database_of_topic(topic)

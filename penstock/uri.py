@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
-from penstock.link.mirror import RemoteTable, snapshot
+from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
+from penstock.link.mirror import RemoteTable
+from penstock.link.remote_request import MirrorOptions, RemoteTarget
+from penstock.link.snapshot import snapshot
 from penstock.link.uris import TableUri, UriError, parse, render
-from penstock.link.wanted import Options, Target
 
 __all__ = [
     "RemoteTable",
@@ -105,12 +106,12 @@ def session_for(url: str | None = None) -> Session:
 
 
 def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTable | pa.Table:
-    """The table that a URI names: live, with its first rows here; or with `snapshot` an Arrow table
-    that stays as it is.
+    """Open the table that a URI names: live, with its first rows here; or with `snapshot` an Arrow
+    table that stays as it is.
 
     Args:
         text: see `penstock.link.uris`.
-        where: the deployment of a `pq://` name; None: the default session.
+        where: the deployment of a `pq://` name; by default that of the default session.
 
     Raises:
         UriError: the URI cannot be read.
@@ -120,12 +121,17 @@ def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTabl
     if uri.proxied is not None:
         # whom the host would ask, it asks as one of us: the inner name is looked up at the host
         # itself
-        uri, where = replace(uri.proxied, host=uri.host, port=uri.port), _dh_session(uri)
+        where = _dh_session(uri)
+        uri = replace(uri.proxied, host=uri.host, port=uri.port)
     elif uri.scheme != "pq":
         where = _dh_session(uri) if uri.host is not None else session_for()
     home = where or session_for()
-    target = Target(home.replicas, uri.table, uri.query, uri.serial)
-    options = Options(
+    return _open(uri, home)
+
+
+def _open(uri: TableUri, home: Session) -> RemoteTable | pa.Table:
+    target = RemoteTarget(home.replicas, uri.table, uri.query, uri.serial)
+    options = MirrorOptions(
         uri.columns,
         uri.on_disconnect,
         uri.retry_window_ms,
@@ -164,14 +170,8 @@ def _address(url: str, user: str, password: str, ca_file: str | None) -> Address
         )
     if parts.scheme in ("ws", "wss") and parts.hostname:
         secure = parts.scheme == "wss"
-        return Address(
-            parts.hostname,
-            parts.port or (DEFAULT_TLS_PORT if secure else DEFAULT_PORT),
-            user,
-            password,
-            secure,
-            ca_file,
-        )
+        port = parts.port or (DEFAULT_TLS_PORT if secure else DEFAULT_PORT)
+        return Address(parts.hostname, port, user, password, secure, ca_file)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UriError(
             f"{url!r} is no deployment's URL",

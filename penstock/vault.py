@@ -5,21 +5,17 @@ A vault holds subjects (a query of the stream jobs, a deployment). A subject has
 named by the digest of what they hold and shared by all its backups, and one sealed list of files
 per backup, `<time>-<number>.backup`, which is written last: that publishes it.
     vault/<subject>/objects/3f/3fa9…         vault/<subject>/00001764000000000-000000017.backup
-A list carries an HMAC made with the key of the mesh, because whoever can write to the place can
-also make digests. Refused: publishing what was not read back with the right digest, restoring what
-fails its digest, lists of a newer version, lists without the HMAC of this key, and paths that leave
-the directory of the restore.
+Nothing is published that was not read back with the right digest, and nothing is restored that
+fails its digest, is on a list without the HMAC of this key, or has a path that leaves the directory
+of the restore. What is in a list is `backup_list`'s.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -27,16 +23,12 @@ from urllib.parse import urlsplit, urlunsplit
 import fsspec
 
 from penstock import log, rsync
+from penstock.backup_list import Backup, Item, digest_of, new_digest, seal, unseal
 from penstock.errors import StateError
 from penstock.restore_paths import open_below, path_faults
 
-#: since version 2 a list carries an HMAC
-VERSION = 2
-_MAGIC = b"PENSTOCK BACKUP"
 _SUFFIX = ".backup"
 _CHUNK = 4 << 20
-#: stands in place of the HMAC in a list that was made without a key
-_UNSIGNED = "-"
 #: a file larger than this is kept in parts
 PART = 16 << 20
 #: an object that no list names may belong to a backup that is being made: it is left alone this
@@ -46,47 +38,13 @@ _GRACE = 3600.0
 _log = log.get(__name__)
 
 
-@dataclass(frozen=True)
-class Item:
-    """A file of a backup, or part of a large one: where it goes (relative), what it holds, and how
-    much.
-    """
-
-    path: str
-    digest: str
-    size: int
-    part: int = 0
-
-
-@dataclass(frozen=True)
-class Backup:
-    """One backup of *subject*; `time` in ms; `facts` are its maker's (numbers and texts)."""
-
-    subject: str
-    time: int
-    number: int
-    items: tuple[Item, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    version: int = VERSION
-    #: whether the list carries the HMAC of the vault's key
-    signed: bool = field(default=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        return f"{self.time:017d}-{self.number:09d}"
-
-    @property
-    def size(self) -> int:
-        return sum(i.size for i in self.items)
-
-
 class Vault:
     """The backups below one directory or URL.
 
     Args:
         url: of the directory.
-        key: signs what is published, and what is restored must carry its signature; None: nothing
-            is signed and no signature is asked for.
+        key: signs what is published, and what is restored must carry its signature; without one
+            nothing is signed and no signature is asked for.
         unsigned: restore backups without a signature, or with that of another key, too.
     """
 
@@ -97,10 +55,10 @@ class Vault:
         self._fs: Any
         self._root: str
         try:
-            self._fs, self._root = rsync.opened(url) or fsspec.core.url_to_fs(url)
+            self._fs, self._root = rsync.open_place(url) or fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
             raise StateError(
-                f"no backups can be kept in {masked(url)}",
+                f"no backups can be kept in {mask_login(url)}",
                 detail=str(error),
                 hint="a directory, host:path or rsync://… for rsync, or a URL of fsspec",
             ) from None
@@ -112,7 +70,7 @@ class Vault:
 
     def put(self, subject: str, path: str, data: bytes) -> Item:
         """Keep *data*; an object that is there already is kept as it is."""
-        item = Item(path, hashlib.blake2b(data, digest_size=16).hexdigest(), len(data))
+        item = Item(path, digest_of(data), len(data))
         if self._missing(subject, item):
             self._write(self._object(subject, item.digest), lambda out: out.write(data))
             self._read_back(subject, item)
@@ -141,25 +99,18 @@ class Vault:
                 detail=", ".join(missing[:5]),
             )
         before()
-        content = {**asdict(backup), "facts": dict(backup.facts)}
-        del content["signed"]
-        body = json.dumps(content, separators=(",", ":")).encode()
-        sealed = (
-            f"{_UNSIGNED if self._key is None else _signature(self._key, body)}\n".encode() + body
-        )
-        data = (
-            b"%s %d %s\n"
-            % (_MAGIC, backup.version, hashlib.blake2b(sealed, digest_size=16).hexdigest().encode())
-            + sealed
-        )
+        data = seal(backup, self._key)
         self._write(self._list(backup.subject, backup.name), lambda out: out.write(data))
 
     def remove(self, backup: Backup) -> None:
         self._rm(self._list(backup.subject, backup.name))
 
     def sweep(self, subject: str, now: float) -> int:
-        """Remove objects that no backup of *subject* names, when they are old enough; how many.
-        *now*: wall time, seconds.
+        """Remove objects that no backup of *subject* names, when they are old enough. Return how
+        many.
+
+        Args:
+            now: wall time, seconds.
         """
         backups = self.backups(subject)
         if not backups:
@@ -179,8 +130,8 @@ class Vault:
         return sorted(p.rpartition("/")[2] for p in self._ls(self._root) if self._fs.isdir(p))
 
     def backups(self, subject: str) -> list[Backup]:
-        """Published backups of *subject*, the newest first; a damaged list is reported and left
-        out.
+        """Return the published backups of *subject*, the newest first; a damaged list is reported
+        and left out.
 
         Raises:
             StateError: one is of a newer version, or cannot be read just now.
@@ -205,7 +156,7 @@ class Vault:
         for item in backup.items:
             try:
                 with self._fs.open(self._object(backup.subject, item.digest), "rb") as file:
-                    digest, _ = _digest_of(file)
+                    digest = _digest_of_file(file)
                 if digest != item.digest:
                     wrong.append(f"{item.path}: damaged")
             except OSError:
@@ -238,7 +189,7 @@ class Vault:
         return path_faults([(item.path, item.part) for item in backup.items])
 
     def read(self, backup: Backup, item: Item) -> bytes:
-        """The content of one file.
+        """Return the content of one file.
 
         Raises:
             StateError: it is missing or damaged.
@@ -249,10 +200,7 @@ class Vault:
             raise StateError(
                 f"{item.path} of backup {backup.name} is missing", detail=str(error)
             ) from None
-        if (
-            len(data) != item.size
-            or hashlib.blake2b(data, digest_size=16).hexdigest() != item.digest
-        ):
+        if len(data) != item.size or digest_of(data) != item.digest:
             raise StateError(
                 f"{item.path} of backup {backup.name} is damaged",
                 hint="`penstock snode list` shows others",
@@ -267,8 +215,8 @@ class Vault:
             backup: it was checked by `require_trusted`.
             item: of the backup.
             target: the file.
-            below: the directory that must hold it, without symbolic links on the way; default: that
-                of the file.
+            below: the directory that must hold it, without symbolic links on the way; by default
+                that of the file.
 
         Raises:
             StateError: it is missing or damaged, or *target* is not a plain file below *below*.
@@ -314,78 +262,33 @@ class Vault:
     def _read_back(self, subject: str, item: Item) -> None:
         path = self._object(subject, item.digest)
         with self._fs.open(path, "rb") as file:
-            digest, _ = _digest_of(file)
+            digest = _digest_of_file(file)
         if digest != item.digest:
             self._rm(path)
             raise StateError(
                 f"{item.path} changed while it was copied, or was not written as it is",
-                detail=masked(path),
+                detail=mask_login(path),
             )
 
     def _open(self, path: str) -> Backup | None:
         try:
-            head, _, body = bytes(self._fs.cat_file(path)).partition(b"\n")
+            data = bytes(self._fs.cat_file(path))
         except FileNotFoundError:
             return None  # removed meanwhile
         except OSError as down:
             raise StateError(
-                "a list of a backup cannot be read", detail=f"{masked(path)}: {down}"[:300]
+                "a list of a backup cannot be read", detail=f"{mask_login(path)}: {down}"[:300]
             ) from None
-        parts = head.split(b" ")
-        if (
-            len(parts) == 4
-            and head.startswith(_MAGIC)
-            and parts[2].isdigit()
-            and int(parts[2]) > VERSION
-        ):
-            raise StateError(
-                f"backup {path} is of version {int(parts[2])}",
-                hint="it was written by a newer Penstock: upgrade this one",
-            )
-        intact = len(parts) == 4 and head.startswith(_MAGIC) and parts[2].isdigit()
-        backup = self._parsed(body, int(parts[2]), parts[3]) if intact else None
+        backup = unseal(data, self._key, path)
         # a list that was moved from another subject, or that wears another's name, is none
         if (
             backup is None
             or "/" in backup.subject
             or not path.endswith(f"/{backup.subject}/{backup.name}{_SUFFIX}")
         ):
-            _log.warning("a list of a backup is damaged and does not count", path=masked(path))
+            _log.warning("a list of a backup is damaged and does not count", path=mask_login(path))
             return None
         return backup
-
-    def _parsed(self, sealed: bytes, version: int, digest: bytes) -> Backup | None:
-        """Read a list; None when it is damaged."""
-        if not hmac.compare_digest(
-            hashlib.blake2b(sealed, digest_size=16).hexdigest().encode(), digest
-        ):
-            return None
-        signature, body = (
-            (b"", sealed)
-            if version < 2
-            else (sealed.partition(b"\n")[0], sealed.partition(b"\n")[2])
-        )
-        signed = self._key is not None and hmac.compare_digest(
-            signature, _signature(self._key, body).encode()
-        )
-        try:
-            raw = json.loads(body)
-            items = tuple(
-                Item(str(i["path"]), str(i["digest"]), int(i["size"]), int(i.get("part", 0)))
-                for i in raw["items"]
-            )
-            facts = dict(raw["facts"])
-            return Backup(
-                str(raw["subject"]),
-                int(raw["time"]),
-                int(raw["number"]),
-                items,
-                facts,
-                int(raw["version"]),
-                signed,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None
 
     def _ls(self, path: str) -> list[str]:
         self._fs.invalidate_cache()
@@ -413,24 +316,16 @@ class Vault:
             pass  # somebody else has removed it
 
 
-def masked(url: str) -> str:
-    """*url* without user and password."""
+def mask_login(url: str) -> str:
+    """Return *url* without user and password."""
     parts = urlsplit(url)
-    return (
-        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        if "@" in parts.netloc
-        else url
-    )
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _signature(key: bytes, body: bytes) -> str:
-    return hmac.new(key, b"penstock backup list\n" + body, hashlib.sha256).hexdigest()
-
-
-def _digest_of(file: IO[bytes]) -> tuple[str, int]:
-    hashed = hashlib.blake2b(digest_size=16)
-    size = 0
+def _digest_of_file(file: IO[bytes]) -> str:
+    digest = new_digest()
     while chunk := file.read(_CHUNK):
-        hashed.update(chunk)
-        size += len(chunk)
-    return hashed.hexdigest(), size
+        digest.update(chunk)
+    return digest.hexdigest()

@@ -28,7 +28,7 @@ FAULTS: tuple[type[BaseException], ...] = (Exception, PanicException)
 EXIT_STATUS = 70
 
 
-def lost(name: str, error: BaseException) -> None:
+def end_process(name: str, error: BaseException) -> None:
     """End the process at once: *name* cannot go on."""
     _log.critical("a vital part failed; the process ends", part=name, exc_info=error)
     sys.stdout.flush()
@@ -40,13 +40,13 @@ def run(function: Callable[P, None]) -> Callable[P, None]:
     """Decorate the body of a vital thread."""
 
     @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+    def guard(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             function(*args, **kwargs)
         except BaseException as error:
-            lost(threading.current_thread().name, error)
+            end_process(threading.current_thread().name, error)
 
-    return guarded
+    return guard
 
 
 def task(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
@@ -58,4 +58,4 @@ def task(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
 
 def _look(done: asyncio.Task[Any]) -> None:
     if not done.cancelled() and (error := done.exception()) is not None:
-        lost(done.get_name(), error)
+        end_process(done.get_name(), error)

@@ -25,7 +25,7 @@ from spark_jobs.filling import stretches
 from spark_jobs.log_tail import LogTail
 from spark_jobs.worker import Worker
 
-#: which of some versions are wanted: `segments.live` or `segments.undeleted`
+#: which of some versions are wanted: `segments.live` or `segments.drop_deleted`
 _Choice = Callable[[pl.DataFrame, Sequence[str], Sequence[RangeDelete]], pl.DataFrame]
 META: dict[str, pl.DataType] = {
     "_step": pl.UInt32(),
@@ -126,7 +126,7 @@ class TableHistory:
         self, low: int, high: int, tables: Sequence[str] | None = None
     ) -> pl.DataFrame:
         """See `penstock.windows.kernel.History`."""
-        return self._rows(low, high, tables, segments.undeleted)
+        return self._rows(low, high, tables, segments.drop_deleted)
 
     def _rows(
         self, low: int, high: int, tables: Sequence[str] | None, choose: _Choice

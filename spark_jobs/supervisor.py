@@ -141,7 +141,7 @@ class Supervisor:
         if self._settings.safe_mode:
             gone = [c.old.id for c in changes if c.new is None and isinstance(c.old, StreamEntry)]
             if gone:
-                self._redis.sadd(names.dropped_in_safe_mode(), *gone)
+                self._redis.sadd(names.safe_mode_drops(), *gone)
 
     def _round(self) -> None:
         now = self._clock.monotonic()

@@ -98,7 +98,7 @@ class Worker:
         if not candidates:
             return set()
         try:
-            return candidates & {int(i) for i in self.redis.smembers(names.dropped_in_safe_mode())}
+            return candidates & {int(i) for i in self.redis.smembers(names.safe_mode_drops())}
         except redis.RedisError as error:
             _log.warning("cannot ask Redis what was dropped in safe mode", error=str(error))
             return set()

@@ -19,7 +19,7 @@ from penstock.catalog.principals import Target
 from penstock.catalog.view import Catalog
 from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
-from penstock.passwords import hashed
+from penstock.passwords import hash_password
 from penstock.sql import statements as st
 
 Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRole | st.RevokeTokens
@@ -68,7 +68,7 @@ class Principals:
                 decide(lambda c, _: act(c, statement.rights, target, statement.grantee, root=root))
 
     def _create_user(self, statement: st.CreateUser) -> None:
-        password = hashed(statement.password)
+        password = hash_password(statement.password)
         now = milliseconds(self._clock)
         change = self._definer.decide(
             lambda c, i: principals.create_user(
@@ -86,7 +86,7 @@ class Principals:
             self._passwords.set(statement.name, statement.password)
 
     def _alter_user(self, statement: st.AlterUser) -> None:
-        password = None if statement.password is None else hashed(statement.password)
+        password = None if statement.password is None else hash_password(statement.password)
         change = self._definer.decide(
             lambda c, _: principals.alter_user(
                 c, statement.name, root=self._root, password=password, enabled=statement.enabled

@@ -94,7 +94,7 @@ class Topics:
         if not other:
             return
         self.delete(
-            ask(lambda: [t for t in other if self._redis.sismember(names.dropped_topics(), t)])
+            ask(lambda: [t for t in other if self._redis.sismember(names.topics_dropped(), t)])
         )
 
     def delete(self, topics: list[str]) -> None:
@@ -125,7 +125,7 @@ class Topics:
         gone = sorted(set(topics) - catalog.topics().keys() - catalog.former_topics().keys())
         try:
             if gone:
-                self._redis.sadd(names.dropped_topics(), *gone)
+                self._redis.sadd(names.topics_dropped(), *gone)
         except redis.RedisError as down:
             _log.warning(
                 "topics cannot be made again with other partitions", topics=gone, reason=str(down)

@@ -18,8 +18,9 @@ from penstock.catalog.model import External, Table
 from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
 from penstock.link import external
-from penstock.link.client import Address, LinkLost, connect_any
+from penstock.link.address import Address, LinkLost
 from penstock.link.description import Description
+from penstock.link.pool import connect_any
 from penstock.reach import Outbound, Reach
 from penstock.sql import statements as st
 from penstock.sql.plan import Column

@@ -144,7 +144,7 @@ class ForeignTopics:
     def _reach(self, topic: Topic, password: str) -> Brokers:
         """Connect to the brokers of *topic*. Raises CatalogError, BusError."""
         reach = self._outbound.reach(topic.maker)
-        return foreign.reached(
+        return foreign.reach_brokers(
             topic, password, reach, self._home, client_id="penstock", timeout=_CONNECT_S
         )
 

@@ -24,7 +24,8 @@ from penstock.catalog.model import External
 from penstock.client.nodes import patience_is_over
 from penstock.errors import PenstockError
 from penstock.link import external
-from penstock.link.client import Address, Links
+from penstock.link.address import Address
+from penstock.link.pool import Links
 from penstock.partition import partition_of
 from penstock.reach import Outbound
 

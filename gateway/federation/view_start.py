@@ -8,7 +8,7 @@ from penstock.bus import Admin
 from penstock.catalog.model import External, Table
 from penstock.cursor import Cursor
 from penstock.link import external
-from penstock.link.client import connect_any
+from penstock.link.pool import connect_any
 from penstock.reach import Outbound
 from penstock.sql.words import in_backticks
 

@@ -23,7 +23,7 @@ from penstock.bus import Admin
 from penstock.catalog import generations
 from penstock.catalog.model import Database
 from penstock.errors import CatalogError
-from penstock.padding import pad
+from penstock.offset_padding import pad
 from penstock.records import ControlRecord
 from penstock.redis_link import ask
 

@@ -153,7 +153,7 @@ class ReadStatements:
                 self._streams.explain, inner, context.database, context.timezone
             )
         catalog = self._catalog()
-        far = pushdown.shown(
+        far = pushdown.explain(
             inner.query,
             context.database or "",
             lambda database, name: pushdown.find(catalog, database, name),

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 
 from penstock.cli import app
-from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
+from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.deployment import SUBJECT, backup, restore
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.vault import Vault, masked
+from penstock.vault import Vault, mask_login
 
 _console = Console(stderr=True, highlight=False)
 Target = Annotated[
@@ -47,10 +47,10 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
     ) as progress:
         task = progress.add_task("files", total=None)
 
-        def seen(_path: str, number: int, count: int) -> None:
+        def advance(_path: str, number: int, count: int) -> None:
             progress.update(task, completed=number, total=count)
 
-        done = backup(layout, Vault(target, signing_key(layout)), time.time_ns() // 10**6, seen)
+        done = backup(layout, Vault(target, signing_key(layout)), time.time_ns() // 10**6, advance)
     size = done.backup.size / 1e6
     print(
         f"{done.backup.name}: {done.backup.facts['files']} files, {size:.1f} MB; the mesh stood"
@@ -72,11 +72,11 @@ def restore_command(
     passwords.
     """
     os.umask(UMASK)
-    vault = trusted_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
+    vault = open_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
     if not found:
         raise StateError(
-            f"no such backup in {masked(target)}",
+            f"no such backup in {mask_login(target)}",
             detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none",
         )
     with Progress(

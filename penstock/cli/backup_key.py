@@ -10,7 +10,7 @@ import typer
 
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
-from penstock.settings import read_secret
+from penstock.secret_files import read_secret
 from penstock.vault import Vault
 
 #: name of the secret in the data directory
@@ -48,8 +48,9 @@ def signing_key(layout: Layout) -> bytes:
     ).encode()
 
 
-def trusted_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
-    """The vault to restore from: with the key in the file *key*, else that of the mesh in *layout*.
+def open_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) -> Vault:
+    """Open the vault to restore from: with the key in the file *key*, else that of the mesh in
+    *layout*.
 
     Raises:
         ConfigError: there is no key, and *unsigned* does not say that none is needed.

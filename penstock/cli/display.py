@@ -1,4 +1,4 @@
-"""What a person sees of a mesh: one table of its rooms."""
+"""The state of a mesh for people: one table of its rooms."""
 
 from __future__ import annotations
 
@@ -31,42 +31,33 @@ _PORTS = {
 }
 
 
+def _row(name: str, room: dict[str, Any], ports: dict[str, int]) -> list[str | Text]:
+    """Return the cells of one room but for its memory."""
+    own_ports = _PORTS.get(name, (name,) if name in ports else ())
+    return [
+        name,
+        Text(room["state"], _STYLE.get(room["state"], "")),
+        str(room["pid"] or ""),
+        " ".join(str(ports[port]) for port in own_ports),
+        str(ports.get(f"{name}-health", "")),
+        _duration(time.time() - room["started"]) if room["started"] else "",
+        str(room["restarts"]),
+    ]
+
+
 def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
-    """Rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment to
-    read.
+    """List rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment
+    to read.
     """
     table = Table(box=None, pad_edge=False)
-    for heading in (
-        "room",
-        "state",
-        "pid",
-        "port",
-        "health",
-        "up",
-        "restarts",
-        *(("PSS MB",) if memory else ()),
-        "",
-    ):
-        table.add_column(
-            heading,
-            justify="right"
-            if heading in ("pid", "port", "health", "up", "restarts", "PSS MB")
-            else "left",
-        )
+    table.add_column("room")
+    table.add_column("state")
+    for heading in ("pid", "port", "health", "up", "restarts", *(("PSS MB",) if memory else ())):
+        table.add_column(heading, justify="right")
+    table.add_column("")
     total = 0
     for name, room in state["rooms"].items():
-        ports = state["ports"]
-        row = [
-            name,
-            Text(room["state"], _STYLE.get(room["state"], "")),
-            str(room["pid"] or ""),
-            " ".join(
-                str(ports[port]) for port in _PORTS.get(name, (name,) if name in ports else ())
-            ),
-            str(ports.get(f"{name}-health", "")),
-            _duration(time.time() - room["started"]) if room["started"] else "",
-            str(room["restarts"]),
-        ]
+        row = _row(name, room, state["ports"])
         if memory:
             size = proportional_memory(room["pid"]) if room["pid"] else 0
             total += size

@@ -49,14 +49,7 @@ def examine(
     findings += doctor.secrets(_modes(layout.secrets))
     findings += doctor.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     findings += doctor.exposure(
-        [
-            settings.host,
-            *(
-                v
-                for k, v in os.environ.items()
-                if k.startswith("PENSTOCK_") and k.endswith("_HOST")
-            ),
-        ],
+        [settings.host, *_hosts_of_rooms()],
         tls=settings.tls_cert is not None,
         password=_password(settings, layout),
         broker_asks=security != "PLAINTEXT",
@@ -68,17 +61,8 @@ def examine(
             if "PENSTOCK_KAFKA_SECURITY" in running
             else settings.kafka_options
         )
-        findings += _asked(layout, options, running["PENSTOCK_KAFKA_BOOTSTRAP"])
-    console = Console(highlight=False)
-    for finding in sorted(findings, key=lambda f: ("bad", "look", "ok").index(f.grade)):
-        if finding.grade == "ok" and quiet:
-            continue
-        console.print(_MARKS[finding.grade], end=" ")
-        console.print(
-            finding.what + (f"\n     → {finding.do}" if finding.do else ""),
-            markup=False,
-            soft_wrap=True,
-        )
+        findings += _ask_mesh(layout, options, running["PENSTOCK_KAFKA_BOOTSTRAP"])
+    _print(findings, quiet=quiet)
     raise typer.Exit(1 if doctor.worst(findings) == "bad" else 0)
 
 
@@ -95,8 +79,28 @@ def _password(settings: Settings, layout: Layout) -> str:
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def _asked(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[Finding]:
-    """What only a running mesh knows; *options*: how its brokers are spoken to."""
+def _hosts_of_rooms() -> list[str]:
+    """Return the hosts that the environment sets for single rooms."""
+    names = [k for k in os.environ if k.startswith("PENSTOCK_") and k.endswith("_HOST")]
+    return [os.environ[name] for name in names]
+
+
+def _print(findings: list[doctor.Finding], *, quiet: bool) -> None:
+    """Print what is wrong first; *quiet* leaves out what is in order."""
+    console = Console(highlight=False)
+    for finding in sorted(findings, key=lambda f: ("bad", "look", "ok").index(f.grade)):
+        if finding.grade == "ok" and quiet:
+            continue
+        console.print(_MARKS[finding.grade], end=" ")
+        console.print(
+            finding.what + (f"\n     → {finding.do}" if finding.do else ""),
+            markup=False,
+            soft_wrap=True,
+        )
+
+
+def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[Finding]:
+    """Ask what only a running mesh knows; *options*: of a client of its brokers."""
     found = []
     try:
         with connection(layout.root, None, "root", None) as client:

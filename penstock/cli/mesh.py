@@ -17,7 +17,7 @@ from penstock.cli import app
 from penstock.cli.display import rooms_table
 from penstock.clock import SystemClock
 from penstock.errors import BusError, ConfigError
-from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, fixed_ports, free_ports
+from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
 from penstock.mesh.process import UMASK, members
 from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
@@ -174,7 +174,7 @@ def logs(
     layout = Layout(data_dir.expanduser().absolute())
     path = layout.log(room)
     if trace:
-        for line in traces.logged(trace, [path] if room else sorted(path.parent.glob("*.log"))):
+        for line in traces.find_lines(trace, [path] if room else sorted(path.parent.glob("*.log"))):
             typer.echo(line)
         return
     if not path.exists():
@@ -323,7 +323,7 @@ def _ports(port_base: str, own: list[str]) -> Ports:
         chosen[name] = int(number)
     if port_base == "auto":
         picked = dict(free_ports().by_name)
-        return fixed_ports(own=picked | chosen)
+        return ports_from(own=picked | chosen)
     if not port_base.isdigit():
         raise ConfigError(f"not a port: {port_base}", hint="a number, or auto")
-    return fixed_ports(int(port_base), chosen)
+    return ports_from(int(port_base), chosen)

@@ -19,7 +19,7 @@ from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.client.connection import Connection, connect
 from penstock.errors import ConfigError
 from penstock.mesh.running import RunningMesh
-from penstock.settings import read_secret
+from penstock.secret_files import read_secret
 from penstock.sql.words import in_backticks
 
 #: rows asked for at once: a slice of time is halved until it holds no more
@@ -145,7 +145,7 @@ def connection(
     timeout: float = 60.0,
     notifier_url: str | None = None,
 ) -> Connection:
-    """A client of the mesh in *data_dir*, or of the one at *url*. Raises ConfigError, AuthError,
+    """Connect to the mesh in *data_dir*, or to the one at *url*. Raises ConfigError, AuthError,
     RemoteError.
     """
     mesh = RunningMesh.attach(data_dir.expanduser()) if url is None else None
@@ -156,16 +156,15 @@ def connection(
         )
     if password_file is None and mesh is None:
         raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
-    password = (
-        read_secret(password_file, "PENSTOCK_PASSWORD_FILE")
-        if password_file
-        else mesh.password
-        if mesh
-        else ""
-    )
-    url = url or (mesh.gateway_url if mesh else "")
+    password = ""
+    if password_file:
+        password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE")
+    elif mesh is not None:
+        password = mesh.password
+    if mesh is not None:
+        url = url or mesh.gateway_url
     # what the rooms trust, the command trusts
     ca = os.environ.get("PENSTOCK_TLS_CA") or None
     return connect(
-        url, user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca
+        url or "", user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca
     )

@@ -17,15 +17,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from penstock.backup_list import Backup, Item
 from penstock.checkpoints import Place, local_positions, places, restore, subject_query, take
 from penstock.cli import app
-from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, signing_key, trusted_vault
+from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
 from penstock.mesh.supervisor import read_state
-from penstock.vault import Backup, Item, Vault, masked
+from penstock.vault import Vault, mask_login
 
 commands = typer.Typer(help="Backups of the stream jobs' state.", no_args_is_help=True)
 app.add_typer(commands, name="snode")
@@ -80,11 +81,11 @@ def backup_now(
             task = progress.add_task(place.query, total=None)
             earlier = vault.backups(place.subject)
 
-            def seen(_: str, task: TaskID = task) -> None:
+            def advance(_: str, task: TaskID = task) -> None:
                 progress.advance(task)
 
             number = earlier[0].number if earlier else 0
-            made = take(vault, place, time=time.time_ns() // 10**6, number=number, seen=seen)
+            made = take(vault, place, time=time.time_ns() // 10**6, number=number, seen=advance)
             done = progress.tasks[task].completed
             progress.update(
                 task,
@@ -105,7 +106,7 @@ def list_backups(
             justify="right" if heading in ("files", "kB", "position") else "left",
             no_wrap=True,
         )
-    for made in _chosen(_vault(data_dir, backup_dir), query, None, every=True):
+    for made in _choose(_vault(data_dir, backup_dir), query, None, every=True):
         taken = datetime.fromtimestamp(made.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         position = sum(made.facts["positions"].values())
         table.add_row(
@@ -129,7 +130,7 @@ def verify(
 ) -> None:
     """Read every file of the backups and compare its digest; exit status 1 when one is damaged."""
     vault = _vault(data_dir, backup_dir)
-    chosen = list(_chosen(vault, query, name, every=name is None))
+    chosen = list(_choose(vault, query, name, every=name is None))
     wrong = []
     with _progress() as progress:
         task = progress.add_task("verifying", total=sum(len(b.items) for b in chosen))
@@ -165,10 +166,10 @@ def restore_backup(
             f"the jobs run in {layout.root}",
             hint="they restore by themselves what is missing; else `penstock down` first",
         )
-    vault = trusted_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
+    vault = open_vault(_place(data_dir, backup_dir), layout, key, unsigned=unsigned)
     state, checkpoints = _directories(data_dir, state_dir, checkpoint_dir)
     with _progress() as progress:
-        for made in _chosen(vault, query, name, every=False):
+        for made in _choose(vault, query, name, every=False):
             topic, number = subject_query(made.subject)
             place = Place(topic, number, state, checkpoints)
             if local_positions(place):
@@ -185,27 +186,22 @@ def restore_backup(
                     hint="--backup names another",
                 )
 
-            def seen(_: Item, task: TaskID = task) -> None:
+            def advance(_: Item, task: TaskID = task) -> None:
                 progress.advance(task)
 
-            restore(vault, made, place, seen=seen)
+            restore(vault, made, place, seen=advance)
 
 
-def _chosen(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:
-    """The backups asked for; *every*: not only the newest of each query."""
+def _choose(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:
+    """Yield the backups asked for, the newest of each query or *every* one."""
     found = False
     for subject in vault.subjects():
-        made = [b for b in vault.backups(subject) if "positions" in b.facts]
-        made = [
-            b
-            for b in made
-            if (query is None or b.facts["query"] == query) and (name is None or b.name == name)
-        ]
-        found = found or bool(made)
-        yield from made if every else made[:1]
+        backups = [b for b in vault.backups(subject) if _is_meant(b, query, name)]
+        found = found or bool(backups)
+        yield from backups if every else backups[:1]
     if not found:
         raise StateError(
-            f"no such backup in {masked(vault.url)}",
+            f"no such backup in {mask_login(vault.url)}",
             hint="`penstock snode list` shows what there is; CREATE SNODE makes some",
         )
 
@@ -231,3 +227,12 @@ def _progress() -> Iterator[Progress]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
     ) as progress:
         yield progress
+
+
+def _is_meant(backup: Backup, query: str | None, name: str | None) -> bool:
+    """Tell whether a backup is of a query, of this one and of this name if they are given."""
+    if "positions" not in backup.facts:
+        return False
+    return (query is None or backup.facts["query"] == query) and (
+        name is None or backup.name == name
+    )

@@ -25,6 +25,8 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from penstock.client.line import Line
 from penstock.client.nodes import Nodes, outcome_unknown
+from penstock.client.quorum import QuorumLoss
+from penstock.client.reading_turn import ReadingTurn
 from penstock.client.wire import error_of, to_stream
 from penstock.errors import CatalogError, OverloadError, PenstockError
 
@@ -32,11 +34,6 @@ from penstock.errors import CatalogError, OverloadError, PenstockError
 _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
 #: seconds of silence with writes under way after which the others are asked who leads
 _SILENCE = 0.5
-#: seconds after an `append` in which the next one is awaited, and takes its answer itself
-_LEFT_SECONDS = 1.0
-#: seconds in which a group below its majority may find together again before writes are refused: a
-#: node that died is back in that time
-_QUORUM_SECONDS = 10.0
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
 
@@ -80,23 +77,14 @@ class Appender:
         self.producer = producer or f"c-{secrets.token_hex(8)}"
         lock = threading.RLock()
         self._lock = threading.Condition(lock)
-        #: the connection's thread waits for its turn to read
-        self._turn = threading.Condition(lock)
-        #: somebody reads
-        self._reading = False
-        #: until when the connection's thread leaves reading to those who wait
-        self._left_until = 0.0
-        #: what a caller found out while reading: the connection is of no use ("broken"), or the
-        #: rest has to be sent again ("again")
-        self._trouble = ""
+        self._turn = ReadingTurn(lock)
         #: writes without an answer by their number, in order
         self._open: dict[int, _Open] = {}
         self._sequence = 0
         self._socket: Line | None = None
         self._closed = False
         self._heard = time.monotonic()
-        #: since when, and when last, the leader said that its group has no majority
-        self._short_since = self._short_last = -_QUORUM_SECONDS
+        self._quorum = QuorumLoss()
         #: rows that are in the log
         self.acked = 0
         #: how often the leader had to be looked for
@@ -114,13 +102,8 @@ class Appender:
         """
         with self._lock:
             write = self._submit(data)
-            self._read_on()
+            self._turn.hand_back()
         return write.done
-
-    def _read_on(self) -> None:
-        """With the lock held: have the connection's thread read, because nobody else will."""
-        self._left_until = 0.0
-        self._turn.notify()
 
     def _submit(self, data: pa.Table) -> _Open:
         with self._lock:
@@ -156,11 +139,10 @@ class Appender:
         connection's thread's.
         """
         with self._lock:
-            self._left_until = time.monotonic() + _LEFT_SECONDS
+            self._turn.leave_to_callers()
             socket = self._socket
-            if self._reading or self._trouble or socket is None:
+            if socket is None or not self._turn.try_take():
                 return
-            self._reading = True
         trouble = ""
         end = time.monotonic() + _SILENCE
         try:
@@ -173,16 +155,16 @@ class Appender:
             trouble = "broken"
         finally:
             with self._lock:
-                self._reading = False
+                self._turn.give_up()
                 if self._socket is socket:
-                    self._trouble = trouble
+                    self._turn.trouble = trouble
                 if trouble or self._open:
-                    self._read_on()
+                    self._turn.hand_back()
 
     def flush(self) -> int:
-        """Wait until every write has its answer; the rows acked so far."""
+        """Wait until every write has its answer. Return the rows acked so far."""
         with self._lock:
-            self._read_on()
+            self._turn.hand_back()
             waiting = [w.done for w in self._open.values()]
         for done in waiting:
             done.exception()
@@ -196,7 +178,7 @@ class Appender:
             socket = self._socket
             self._socket = None
             self._lock.notify_all()
-            self._read_on()
+            self._turn.hand_back()
         if socket is not None:
             socket.close()
         self._thread.join(5)
@@ -207,7 +189,7 @@ class Appender:
             self._closed = True
             socket = self._socket
             self._socket = None
-            self._read_on()
+            self._turn.hand_back()
         self._give_up("this appender was closed")
         if socket is not None:
             socket.close()
@@ -224,7 +206,9 @@ class Appender:
         self.close()
 
     def _send(self, write: _Open) -> None:
-        """With the lock held. What cannot be sent is sent again with the next connection."""
+        """With the lock held: send a write. What cannot be sent is sent again with the next
+        connection.
+        """
         assert self._socket is not None
         meta = {
             "penstock.producer": self.producer,
@@ -235,7 +219,7 @@ class Appender:
             self._socket.send(to_stream(write.data, meta))
         except OSError:
             self._socket = None
-            self._read_on()
+            self._turn.hand_back()
 
     # ---------------------------------------------------------------- the connection's thread
 
@@ -275,7 +259,7 @@ class Appender:
         try:
             socket = self._nodes.line(url, f"/v1/append?table={self._table}", max_size=16 << 20)
         except InvalidStatus as refused:
-            self._refused(refused)
+            self._handle_refusal(refused)
             return None
         except (OSError, WebSocketException):
             return None
@@ -290,72 +274,66 @@ class Appender:
         self.connects += 1
         with self._lock:
             self._socket = socket
-            self._trouble = ""
+            self._turn.trouble = ""
             for write in list(self._open.values()):
                 if self._socket is not None:
                     self._send(write)
         return socket
 
-    def _my_turn(self, socket: Line) -> str:
-        """Wait until no caller reads or is about to; what one found out. From then on this thread
-        reads.
-        """
-        with self._lock:
-            while not self._trouble and not self._closed and self._socket is socket:
-                left = self._left_until - time.monotonic()
-                if not self._reading and left <= 0:
-                    break
-                self._turn.wait(left if left > 0 else _SILENCE)
-            self._turn.wait_for(lambda: not self._reading)
-            self._reading = True
-            return self._trouble
-
-    def _read_done(self) -> None:
-        with self._lock:
-            self._reading = False
-
     def _converse(self, socket: Line, url: str) -> bool:
-        """Take answers until the connection is of no use any more; whether the node at its other
-        end should be avoided.
+        """Take answers until the connection is of no use any more. Tell whether the node at its
+        other end should be avoided.
         """
-        asked = silent_since = time.monotonic()
-        mute = False
+        asked = time.monotonic()
+        silent_since = asked
         try:
             while True:
-                trouble = self._my_turn(socket)
-                answers = None
-                try:
-                    if trouble:
-                        return trouble == "broken" and not mute
-                    answers = json.loads(socket.recv(_SILENCE))["answers"]
-                except TimeoutError:
-                    pass
-                finally:
-                    self._read_done()
-                if answers is None:
-                    now = time.monotonic()
-                    with self._lock:
-                        if self._closed or self._socket is None:
-                            return False
-                        if not self._open:
-                            silent_since = now
-                            continue
-                    if now - max(silent_since, self._heard) > _SILENCE and now - asked > _SILENCE:
-                        asked = now
-                        if self._moved(url):
-                            mute = True
-                            return True
+                with self._lock:
+                    trouble = self._turn.take(lambda: self._is_current(socket))
+                if trouble:
+                    self._give_up_turn()
+                    return trouble == "broken"
+                answers = self._receive(socket)
+                if answers is not None:
+                    if not self._take(answers):
+                        return False
                     continue
-                if not self._take(answers):
-                    return False
+                now = time.monotonic()
+                with self._lock:
+                    if self._closed or self._socket is None:
+                        return False
+                    if not self._open:
+                        silent_since = now
+                        continue
+                if min(now - max(silent_since, self._heard), now - asked) > _SILENCE:
+                    asked = now
+                    if self._leads_elsewhere(url):
+                        return True
         except (OSError, ValueError):
-            return not mute
+            return True
         finally:
             with self._lock:
                 self._socket = None
 
-    def _moved(self, here: str) -> bool:
-        """Whether somebody else leads by now than the node that says nothing."""
+    def _is_current(self, socket: Line) -> bool:
+        return not self._closed and self._socket is socket
+
+    def _receive(self, socket: Line) -> list[dict[str, Any]] | None:
+        """Wait for answers with the turn to read, and give it up; None when there are none."""
+        try:
+            answers: list[dict[str, Any]] = json.loads(socket.recv(_SILENCE))["answers"]
+        except TimeoutError:
+            return None
+        finally:
+            self._give_up_turn()
+        return answers
+
+    def _give_up_turn(self) -> None:
+        with self._lock:
+            self._turn.give_up()
+
+    def _leads_elsewhere(self, here: str) -> bool:
+        """Tell whether somebody else leads by now than the node that says nothing."""
         leader = self._nodes.leader(self._group, avoid=here)
         return leader is not None and leader.url != here
 
@@ -364,14 +342,14 @@ class Appender:
         with self._lock:
             for answer in answers:
                 error = error_of(answer["error"]) if "error" in answer else None
-                if error is not None and (error.code in _AGAIN or self._may_recover(error)):
+                if error is not None and (error.code in _AGAIN or self._quorum.may_recover(error)):
                     return False
                 write = self._open.pop(int(answer["seq"]), None)
                 if write is None:
                     continue
                 self._heard = time.monotonic()
                 if error is None:
-                    self._short_last = -_QUORUM_SECONDS
+                    self._quorum.end()
                     self.acked += write.data.num_rows
                     write.done.set_result(int(answer["rows"]))
                 else:
@@ -379,21 +357,9 @@ class Appender:
             self._lock.notify_all()
         return True
 
-    def _may_recover(self, error: PenstockError) -> bool:
-        """Whether the group has lost its majority so lately that the write is worth sending again,
-        which keeps the writes in order, too.
-        """
-        if error.code != "E_NO_QUORUM":
-            return False
-        now = time.monotonic()
-        if now - self._short_last > _QUORUM_SECONDS:
-            self._short_since = now
-        self._short_last = now
-        return now - self._short_since < _QUORUM_SECONDS
-
-    def _refused(self, answer: InvalidStatus) -> None:
-        """A node does not let this user write, or the table is gone: no other node will take the
-        rows.
+    def _handle_refusal(self, answer: InvalidStatus) -> None:
+        """Fail what is under way if no other node will take it either: this user may not write, or
+        the table is gone.
         """
         if answer.response.status_code not in (401, 403, 404):
             return

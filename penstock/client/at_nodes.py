@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 
 import httpx
 
+from penstock.client.handler_calls import Executors
 from penstock.client.nodes import Nodes
 from penstock.client.result import Result
-from penstock.client.table_subscription import Executors, TableSubscription
+from penstock.client.table_subscription import TableSubscription
 from penstock.client.wire import Rows
 
 #: database of stream tables whose name has none, on a connection that has none

@@ -60,7 +60,7 @@ class Connection(StreamTables):
             database: for names without one.
             timezone: of times without one in statements.
             timeout: seconds that a request may take.
-            notifier_url: of the notifier; None: what the gateway says.
+            notifier_url: of the notifier; by default what the gateway says.
             token: instead of user and password (see `token()`).
             ca: PEM file of authorities to trust besides the machine's own.
         """
@@ -89,7 +89,7 @@ class Connection(StreamTables):
 
         Args:
             sql: one statement or several.
-            database: for names without one; None: the connection's.
+            database: for names without one; by default the connection's.
             idempotency_key: makes a repeated INSERT count once.
 
         Raises:
@@ -172,13 +172,13 @@ class Connection(StreamTables):
 
         Args:
             table: for `write` calls that name none.
-            window: most frames without an answer; None: what the gateway allows.
+            window: most frames without an answer; by default what the gateway allows.
         """
         return Writer(
             self.url,
             self._header(),
-            table and self._qualified(table),
-            self._qualified,
+            table and self._qualify(table),
+            self._qualify,
             window=window,
             timeout=self._timeout,
             context=self._context,
@@ -208,9 +208,7 @@ class Connection(StreamTables):
         if self._notifier_url is None:
             self.check()
             assert self._notifier_url is not None
-        request = subscription_request(
-            self._qualified(name), what=what, stream=stream, tables=tables
-        )
+        request = subscription_request(self._qualify(name), what=what, stream=stream, tables=tables)
         context = self._context if self._notifier_url.startswith("wss") else None
         return Subscription(
             self._notifier_url,
@@ -239,10 +237,10 @@ class Connection(StreamTables):
         Args:
             sql: over one table or external stream.
             start: `latest`, `earliest` or a message's token.
-            database: for a name without one; None: the connection's.
+            database: for a name without one; by default the connection's.
         """
         from penstock.client.stream import Stream
-        from penstock.link.client import Address
+        from penstock.link.address import Address
 
         link = urlsplit(self.federation_url())
         host = (
@@ -270,7 +268,7 @@ class Connection(StreamTables):
         self._notifier_url = self._notifier_url or str(info["notifier_url"])
 
     def federation_url(self) -> str:
-        """Where the deployment answers links. Raises AuthError or RemoteError."""
+        """Ask where the deployment answers links. Raises AuthError or RemoteError."""
         return str(self._send("/v1/info", None, "", {}).json()["federation_url"])
 
     def _default_database(self) -> str | None:
@@ -291,7 +289,7 @@ class Connection(StreamTables):
     ) -> None:
         self.close()
 
-    def _qualified(self, table: str) -> str:
+    def _qualify(self, table: str) -> str:
         if "." in table:
             return table
         if self.database is None:
@@ -303,7 +301,7 @@ class Connection(StreamTables):
         return f"{self.database}.{table}"
 
     def _path(self, table: str, what: str = "rows") -> str:
-        database, _, name = self._qualified(table).partition(".")
+        database, _, name = self._qualify(table).partition(".")
         return f"/v1/tables/{quote(database, safe='')}/{quote(name, safe='')}/{what}"
 
     def _header(self) -> str:

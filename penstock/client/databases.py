@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.client.at_nodes import AtNodes
-from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quoted
+from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quote_name
 from penstock.errors import CatalogError, SchemaError
 
 _SCHEMES = ("VALUE", "RANGE", "HASH", "LIST", "COMPO", "SEQ")
@@ -16,7 +16,7 @@ _MAX_PARTITIONS = 16
 
 
 class Database:
-    """What `database` gives: the place for partitioned tables."""
+    """A place for partitioned tables, as `database` gives it."""
 
     def __init__(self, client: AtNodes, name: str) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Database:
             table: its columns, the time first.
             table_name: its name.
             partition_columns: columns that the reference would partition by.
-            keep: how long rows stay, as in SQL: `30d`; None: for ever.
+            keep: how long rows stay, as in SQL: `30d`; by default for ever.
         """
         wanted = (
             [partition_columns] if isinstance(partition_columns, str) else list(partition_columns)
@@ -51,7 +51,7 @@ class Database:
         columns = ", ".join([first, f"{SINK_KEY} BIGINT COMPOSITE KEY", *others])
         kept = f" KEEP {keep}" if keep else ""
         self._client.execute(
-            f"CREATE TABLE {quoted(self.name)}.{quoted(table_name)} ({columns}){kept}"
+            f"CREATE TABLE {quote_name(self.name)}.{quote_name(table_name)} ({columns}){kept}"
         )
         return PartitionedTable(self._client, f"{self.name}.{table_name}", table.names)
 
@@ -59,7 +59,7 @@ class Database:
 
     def load_table(self, table_name: str) -> PartitionedTable:
         """A partitioned table that was made before. Raises CatalogError."""
-        found = self._client.query(f"DESCRIBE {quoted(self.name)}.{quoted(table_name)}")
+        found = self._client.query(f"DESCRIBE {quote_name(self.name)}.{quote_name(table_name)}")
         return PartitionedTable(
             self._client,
             f"{self.name}.{table_name}",
@@ -71,7 +71,7 @@ class Databases(AtNodes):
     """The part of a connection that deals with them."""
 
     def exists_database(self, name: str) -> bool:
-        """Whether there is a database; `dfs://stock` means stock."""
+        """Tell whether there is a database; `dfs://stock` means stock."""
         wanted = _database(name).lower()
         return any(str(row[0]).lower() == wanted for row in self.query("SHOW DATABASES").rows)
 
@@ -79,7 +79,7 @@ class Databases(AtNodes):
 
     def drop_database(self, name: str) -> None:
         """Drop a database with its tables. Raises CatalogError."""
-        self.execute(f"DROP DATABASE {quoted(_database(name))}")
+        self.execute(f"DROP DATABASE {quote_name(_database(name))}")
 
     dropDatabase = drop_database  # noqa: N815
 
@@ -108,7 +108,9 @@ class Databases(AtNodes):
             if partition_scheme is not None
             else 4
         )
-        self.execute(f"CREATE DATABASE IF NOT EXISTS {quoted(_database(name))} PARTITIONS {count}")
+        self.execute(
+            f"CREATE DATABASE IF NOT EXISTS {quote_name(_database(name))} PARTITIONS {count}"
+        )
         return Database(self, _database(name))
 
 

@@ -42,7 +42,7 @@ class Line:
         Args:
             url: `http://…` or `https://…`, with path and query.
             authorization: header.
-            context: for https; None: as the machine does.
+            context: for https; by default as the machine does.
             max_size: most bytes of a message that comes.
             timeout: seconds for connecting.
 

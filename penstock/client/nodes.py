@@ -11,7 +11,7 @@ import json
 import random
 import ssl
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -29,7 +29,7 @@ ASK_SECONDS = 0.6
 
 @dataclass(frozen=True)
 class Leader:
-    """Who leads a group; `url` is "" while nobody has said where that node is."""
+    """The leader of a group; `url` is "" while nobody has said where that node is."""
 
     node: str
     url: str
@@ -52,7 +52,7 @@ class Nodes:
             fetch: asks the gateway for groups, nodes and tables.
             authorization: header for the nodes.
             among_nodes: use the addresses that nodes have for each other, not those for clients.
-            context: checks the certificates of nodes that speak TLS; None: as the machine does.
+            context: checks the certificates of nodes that speak TLS; by default the machine's.
         """
         self._fetch = fetch
         self.authorization = authorization
@@ -211,7 +211,7 @@ class Nodes:
         raise failed
 
     def leader(self, group: int, *, avoid: str = "", of_all: bool = False) -> Leader | None:
-        """Who leads, as the first node knows that names one; None: nobody, as far as they know.
+        """Find who leads, as the first node knows that names one; None when none does.
 
         Args:
             avoid: where nobody is asked, and who is not believed to lead while another is named.
@@ -231,23 +231,27 @@ class Nodes:
                 answer = self.ask(url, "/v1/node", seconds=ASK_SECONDS)
             except PenstockError:
                 continue
-            for found in answer["groups"]:
-                with self._lock:
-                    self._urls |= {
-                        n: u
-                        for n, u in found["urls" if self._among_nodes else "client_urls"].items()
-                        if u
-                    }
-                if (
-                    found["id"] == group
-                    and found["leader"]
-                    and (best is None or found["epoch"] > best.epoch)
-                ):
-                    best = Leader(
-                        found["leader"], self._urls.get(found["leader"], ""), found["epoch"]
-                    )
+            named = self._learn(answer["groups"], group)
+            if named is not None and (best is None or named.epoch > best.epoch):
+                best = named
             if best is not None and best.url != avoid and not of_all:
                 return best
+        return best
+
+    def _learn(self, groups: Sequence[Mapping[str, Any]], wanted: int) -> Leader | None:
+        """Take addresses from what a node says of its groups. Return the newest leader that it
+        names of the *wanted* one.
+        """
+        best: Leader | None = None
+        key = "urls" if self._among_nodes else "client_urls"
+        for group in groups:
+            with self._lock:
+                self._urls |= {node: url for node, url in group[key].items() if url}
+            name = group["leader"]
+            if group["id"] != wanted or not name:
+                continue
+            if best is None or group["epoch"] > best.epoch:
+                best = Leader(name, self._urls.get(name, ""), group["epoch"])
         return best
 
 

@@ -16,7 +16,9 @@ from typing import Self
 import pyarrow as pa
 
 from penstock.errors import PenstockError
-from penstock.link.client import Address, Channel, Link, LinkLost
+from penstock.link.address import Address, LinkLost
+from penstock.link.channel import Channel
+from penstock.link.client import Link
 
 _PAUSES = (0.05, 2.0)
 

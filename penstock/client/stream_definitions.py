@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.client.table_handles import ARRIVED, CHANGELOG_TYPE, TableDefinition, quoted
+from penstock.client.table_handles import ARRIVED, CHANGELOG_TYPE, TableDefinition, quote_name
 from penstock.errors import SchemaError
 
 
@@ -53,9 +53,9 @@ class StreamDefinition(TableDefinition):
     def options_sql(self) -> list[str]:
         """For WITH (here)."""
         found = [f"timestamp_column='{ARRIVED}'"] if self._stamped else []
-        found += [f"key_column={_listed(self._key)}"] if self._key else []
+        found += [f"key_column={_list_names(self._key)}"] if self._key else []
         found += [f"key_rule='{self._rule}'"] if self._rule != "first" else []
-        found += [f"time_column={_listed(self._time)}"] if self._time else []
+        found += [f"time_column={_list_names(self._time)}"] if self._time else []
         return found + ([f"status_column='{CHANGELOG_TYPE}'"] if self._rule == "changelog" else [])
 
 
@@ -72,7 +72,7 @@ def stream_table(columns: Columns, types: Sequence[str]) -> StreamDefinition:
     Raises:
         SchemaError: names and types do not fit each other.
     """
-    return _made(columns, types)
+    return _define(columns, types)
 
 
 def keyed_stream_table(
@@ -86,7 +86,7 @@ def keyed_stream_table(
         columns: names, or names with the values of the first rows.
         types: of the columns.
     """
-    return _made(columns, types, key_column)
+    return _define(columns, types, key_column)
 
 
 def latest_keyed_stream_table(
@@ -104,7 +104,7 @@ def latest_keyed_stream_table(
         columns: names, or names with the values of the first rows.
         types: of the columns.
     """
-    return _made(columns, types, key_column, "latest", time_column)
+    return _define(columns, types, key_column, "latest", time_column)
 
 
 def changelog_stream_table(
@@ -118,14 +118,14 @@ def changelog_stream_table(
         columns: names, or names with the values of the first rows.
         types: of the columns.
     """
-    return _made(columns, types, key_column, "changelog")
+    return _define(columns, types, key_column, "changelog")
 
 
 streamTable, keyedStreamTable = stream_table, keyed_stream_table  # noqa: N816
 latestKeyedStreamTable, changelogStreamTable = latest_keyed_stream_table, changelog_stream_table  # noqa: N816
 
 
-def _made(
+def _define(
     columns: Columns,
     types: Sequence[str],
     key: str | Sequence[str] = (),
@@ -146,5 +146,5 @@ def _made(
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return "'" + ", ".join(quoted(n) for n in names).replace("'", "''") + "'"
+def _list_names(names: Sequence[str]) -> str:
+    return "'" + ", ".join(quote_name(n) for n in names).replace("'", "''") + "'"

@@ -20,10 +20,16 @@ from penstock.client.at_nodes import DEFAULT_DATABASE, table_path
 from penstock.client.databases import Databases
 from penstock.client.result import Result
 from penstock.client.stream_definitions import StreamDefinition
+from penstock.client.stream_table_sql import (
+    check_arguments,
+    option,
+    quote_text,
+    spell_duration,
+    spell_path,
+)
 from penstock.client.subscribe_table import Subscribing
-from penstock.client.table_handles import StreamTable, TableDefinition, quoted
-from penstock.client.table_subscription import ROW_ID
-from penstock.client.wire import from_stream
+from penstock.client.table_handles import StreamTable, TableDefinition, quote_name
+from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import CatalogError, PenstockError, RemoteError, SchemaError
 
 
@@ -56,45 +62,21 @@ class StreamTables(Subscribing, Databases):
                 which the metadata show.
             key_column: one column or several: of rows with the same key only the first is kept.
             retention_minutes: how long rows are kept.
-            pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
+            pre_cache: rows loaded back into memory at a node's start; by default as many as fit.
             filter_column: that subscriptions filter by when they name none.
             timestamp_column: a column that the leader fills with the time of arrival.
 
         Raises:
             PenstockError: whatever is wrong, naming the argument.
         """
-        if not isinstance(table, TableDefinition) or isinstance(table, StreamDefinition):
-            kind = (
-                "a stream table"
-                if isinstance(table, (StreamDefinition, StreamTable))
-                else type(table).__name__
-            )
-            raise SchemaError(
-                f"table must be an empty table made by penstock.table, not {kind}", code="E_BODY"
-            )
-        if len(table):
-            raise SchemaError(
-                f"table must be empty, it has {len(table)} rows",
-                code="E_BODY",
-                hint="make it from names and types alone",
-            )
-        if isinstance(raft_group, bool) or not isinstance(raft_group, (int, str)):
-            raise CatalogError(
-                f"raftGroup must be an integer greater than 1 or an alias, not {raft_group!r}",
-                code="E_RAFT_GROUP",
-            )
-        for argument, value in (("cacheLimit", cache_limit),):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise SchemaError(f"{argument} must be an integer, not {value!r}", code="E_BODY")
+        check_arguments(table, raft_group, cache_limit)
         options = [f"retention_minutes={retention_minutes:g}"]
         if key_column is not None:
             keys = [key_column] if isinstance(key_column, str) else list(key_column)
-            options.append(f"key_column={_text(', '.join(quoted(k) for k in keys))}")
-        options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
-        options += [f"filter_column={_text(filter_column)}"] if filter_column is not None else []
-        options += (
-            [f"timestamp_column={_text(timestamp_column)}"] if timestamp_column is not None else []
-        )
+            options.append(f"key_column={quote_text(', '.join(quote_name(k) for k in keys))}")
+        options += option("pre_cache", pre_cache)
+        options += option("filter_column", filter_column, quote_text)
+        options += option("timestamp_column", timestamp_column, quote_text)
         return self._make_stream_table(raft_group, table, table_name, cache_limit, options)
 
     def _make_stream_table(
@@ -108,9 +90,11 @@ class StreamTables(Subscribing, Databases):
         name = self.table_name(table_name)
         if "." not in table_name and self._default_database() is None:
             self.execute(f"CREATE DATABASE IF NOT EXISTS {DEFAULT_DATABASE}")
-        group = raft_group if isinstance(raft_group, int) else _text(raft_group)
+        group = raft_group if isinstance(raft_group, int) else quote_text(raft_group)
         inside = ", ".join([f"raft_group={group}", f"cache_limit={cache_limit}", *options])
-        self.execute(f"CREATE STREAM TABLE {_path(name)} ({table.columns_sql()}) WITH ({inside})")
+        self.execute(
+            f"CREATE STREAM TABLE {spell_path(name)} ({table.columns_sql()}) WITH ({inside})"
+        )
         self._nodes.refresh()
         return StreamTable(self, name)
 
@@ -144,7 +128,7 @@ class StreamTables(Subscribing, Databases):
             table: from `penstock.streamTable`, `keyedStreamTable`, `latestKeyedStreamTable` or
                 `changelogStreamTable`.
             table_name: `[database.]name`.
-            raft_group: the group that keeps it; None: the first one there is.
+            raft_group: the group that keeps it; by default the first one there is.
             cache_limit: most rows in memory on each node.
 
         Raises:
@@ -176,15 +160,15 @@ class StreamTables(Subscribing, Databases):
             asyn_write: `append` does not wait for the log; what is under way is lost with the
                 program.
             compress: nodes compress their files.
-            cache_size: most rows in memory on each node; None: 100,000, the most there may be.
+            cache_size: most rows in memory on each node; by default 100,000, the most.
             retention_minutes: how long rows are kept.
             flush_mode: 1: Kafka syncs each record to disk before it counts.
-            pre_cache: rows loaded back into memory at a node's start; None: as many as fit.
+            pre_cache: rows loaded back into memory at a node's start; by default as many as fit.
             cache_purge_time_column: rows leave memory by this time …
             cache_purge_interval: … once the oldest is so much older than the newest (`"7h"`, or a
                 timedelta) …
             cache_retention_time: … and those stay that are at most so much older.
-            raft_group: the group that keeps it; None: the first one there is.
+            raft_group: the group that keeps it; by default the first one there is.
 
         Raises:
             PenstockError: whatever is wrong.
@@ -193,24 +177,12 @@ class StreamTables(Subscribing, Databases):
             f"async_write={asyn_write}",
             f"compress={compress}",
             f"retention_minutes={retention_minutes:g}",
+            f"flush_mode={flush_mode}",
         ]
-        options += [f"flush_mode={flush_mode}"]
-        options += [f"pre_cache={pre_cache}"] if pre_cache is not None else []
-        options += (
-            [f"cache_purge_time_column={_text(cache_purge_time_column)}"]
-            if cache_purge_time_column is not None
-            else []
-        )
-        options += (
-            [f"cache_purge_interval={_duration(cache_purge_interval)}"]
-            if cache_purge_interval is not None
-            else []
-        )
-        options += (
-            [f"cache_retention_time={_duration(cache_retention_time)}"]
-            if cache_retention_time is not None
-            else []
-        )
+        options += option("pre_cache", pre_cache)
+        options += option("cache_purge_time_column", cache_purge_time_column, quote_text)
+        options += option("cache_purge_interval", cache_purge_interval, spell_duration)
+        options += option("cache_retention_time", cache_retention_time, spell_duration)
         return self._share(
             table, table_name, raft_group, 100_000 if cache_size is None else cache_size, options
         )
@@ -266,15 +238,14 @@ class StreamTables(Subscribing, Databases):
             )
         if raft_group is None:
             groups = self._nodes.groups()
-            raft_group = (
-                groups[0]["id"] if groups else 2
-            )  # without any, the gateway says what is missing
-        made = self._make_stream_table(
+            # without any, the gateway says what is missing
+            raft_group = groups[0]["id"] if groups else 2
+        stream_table = self._make_stream_table(
             raft_group, table, table_name, cache_limit, [*table.options_sql(), *options]
         )
         if table.values:
-            made.append(table.values)
-        return made
+            stream_table.append(table.values)
+        return stream_table
 
     def get_stream_table_changelog(self, table: str | StreamTable) -> Result:
         """All rows in memory of a changelog with their `changelog_type`. Raises SchemaError: it is
@@ -300,7 +271,7 @@ class StreamTables(Subscribing, Databases):
                 code="E_IN_USE",
                 hint="unsubscribe first, then drop",
             )
-        self.execute(f"DROP TABLE {_path(self.table_name(name))}")
+        self.execute(f"DROP TABLE {spell_path(self.table_name(name))}")
         self._nodes.refresh()
 
     dropStreamTable = drop_stream_table  # noqa: N815
@@ -308,7 +279,7 @@ class StreamTables(Subscribing, Databases):
     # ---------------------------------------------------------------- how things are
 
     def get_streaming_leader(self, group_id: int | str) -> str:
-        """Alias of the node that leads. Raises RemoteError: nobody does at the moment
+        """Return the alias of the node that leads. Raises RemoteError: nobody does at the moment
         (`E_NO_LEADER`).
         """
         group = self._nodes.group(group_id)
@@ -324,8 +295,8 @@ class StreamTables(Subscribing, Databases):
     getStreamingLeader = get_streaming_leader  # noqa: N815
 
     def get_streaming_raft_groups(self, node: str | None = None) -> Result:
-        """Every group, or those of *node*: columns `id` and `sites` (`host:port:alias`, separated
-        by commas).
+        """List every group, or those of *node*: columns `id` and `sites` (`host:port:alias`,
+        separated by commas).
         """
         self._nodes.refresh()
         rows = []
@@ -417,20 +388,3 @@ class StreamTables(Subscribing, Databases):
         urls = [self._nodes.url(node)] if node else self._of_group(name)
         found: dict[str, Any] = self._nodes.ask_any(urls, table_path(name))
         return found
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _duration(given: str | timedelta) -> str:
-    """As SQL has it; the reference's units are upper case."""
-    return (
-        f"{given // timedelta(milliseconds=1)}a"
-        if isinstance(given, timedelta)
-        else _text(given.lower())
-    )
-
-
-def _path(name: str) -> str:
-    return ".".join(quoted(part) for part in name.split(".", 1))

@@ -229,7 +229,9 @@ def subscription_request(
     stream: bool = False,
     tables: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """What to send for *name* (`database.stream` or `database.table`); events need a stream."""
+    """Return the request for *name* (`database.stream` or `database.table`); events need a
+    stream.
+    """
     request: dict[str, Any] = {
         "stream" if stream or what == "events" else "table": name,
         "what": what,

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.client.at_nodes import AtNodes, table_path
-from penstock.client.table_subscription import Options, TableSubscription, filter_of
+from penstock.client.subscription_options import SubscriptionOptions, filter_of
+from penstock.client.table_subscription import TableSubscription
 from penstock.errors import CatalogError, PenstockError, SchemaError
 
 Handler = Callable[..., Any]
@@ -41,7 +42,7 @@ class Subscribing(AtNodes):
         """Have *handler* called with rows as they come.
 
         Args:
-            server: alias or address of any node of the group; None: the leader.
+            server: alias or address of any node of the group; by default the leader.
             table_name: `[database.]name`.
             action_name: tells this subscription from others of the same table.
             offset: a row; 0 the first, -1 from now on, -2 behind what was processed (with
@@ -81,10 +82,8 @@ class Subscribing(AtNodes):
             )
         name = self.table_name(table_name)
         group = self._nodes.group_of(name)
-        options = Options(
-            msg_as_table
-            or hasattr(handler, "append")
-            or hasattr(getattr(handler, "__self__", None), "append"),
+        options = SubscriptionOptions(
+            msg_as_table or _is_table(handler),
             batch_size,
             throttle,
             hash,
@@ -103,7 +102,7 @@ class Subscribing(AtNodes):
                 raise CatalogError(
                     f"subscription {known.topic} exists", code="E_SUBSCRIPTION_EXISTS", hint=hint
                 )
-            made = TableSubscription(
+            subscription = TableSubscription(
                 self._nodes,
                 name,
                 group,
@@ -114,8 +113,8 @@ class Subscribing(AtNodes):
                 self._executors,
                 node=server or "",
             )
-            self._subscriptions[key] = made.open()
-        return made
+            self._subscriptions[key] = subscription.open()
+        return subscription
 
     def subscribeTable(  # noqa: N802
         self,
@@ -167,7 +166,7 @@ class Subscribing(AtNodes):
         """End a subscription, whoever has made it and whichever node it is at.
 
         Args:
-            server: alias or address of any node of the group; None: any.
+            server: alias or address of any node of the group; by default any.
             table_name: `[database.]name`.
             action_name: as in `subscribe_table`.
             remove_offset: forget how far it was.
@@ -233,3 +232,8 @@ class Subscribing(AtNodes):
         return int(found["row"]) - 1 if found["row"] > 0 else -1
 
     getTopicProcessedOffset = get_topic_processed_offset  # noqa: N815
+
+
+def _is_table(handler: Any) -> bool:
+    """Tell whether *handler* is a table (anything with `append`), or its method."""
+    return hasattr(handler, "append") or hasattr(getattr(handler, "__self__", None), "append")

@@ -53,7 +53,7 @@ CHANGELOG_TYPE = "changelog_type"
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     return name if _SIMPLE.match(name) else "`" + name.replace("`", "``") + "`"
 
 
@@ -85,7 +85,9 @@ class TableDefinition:
 
     def columns_sql(self) -> str:
         """For CREATE … (here)."""
-        return ", ".join(f"{quoted(n)} {t}" for n, t in zip(self.names, self.types, strict=True))
+        return ", ".join(
+            f"{quote_name(n)} {t}" for n, t in zip(self.names, self.types, strict=True)
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -184,7 +186,7 @@ class StreamTable:
             n
             for n in rows.column_names
             if n != SINK_KEY
-            and n not in (meta["statusColumn"], ARRIVED if _stamped(meta) else None)
+            and n not in (meta["statusColumn"], ARRIVED if _has_arrival_time(meta) else None)
         ]
         if meta["keyRule"] == "changelog":
             keys = [rows.column(name).to_pylist() for name in meta["keyColumn"]]
@@ -202,7 +204,7 @@ class StreamTable:
             raise SchemaError(
                 f"{self.name} is no changelog", code="E_BODY", hint="changelogStreamTable makes one"
             )
-        hidden = (SINK_KEY, meta["statusColumn"], ARRIVED if _stamped(meta) else None)
+        hidden = (SINK_KEY, meta["statusColumn"], ARRIVED if _has_arrival_time(meta) else None)
         return Result(
             rows.select([meta["statusColumn"], *(n for n in rows.column_names if n not in hidden)])
         )
@@ -223,8 +225,8 @@ class StreamTable:
         return int(self.meta()["totalSize"])
 
 
-def _stamped(meta: Mapping[str, Any]) -> bool:
-    """Whether the first column is one that nobody defined."""
+def _has_arrival_time(meta: Mapping[str, Any]) -> bool:
+    """Tell whether the first column is one that nobody defined."""
     return bool(meta["timestampColumn"] == ARRIVED)
 
 

@@ -26,20 +26,20 @@ _UNFIT = (pa.ArrowException, InvalidOperation, OverflowError, ValueError, TypeEr
 _FLOAT32 = 3.4028235677973366e38
 
 
+def _plain_datetime(value: np.datetime64) -> Any:
+    if np.isnat(value):
+        return None
+    return f"{np.datetime_as_string(value)}Z" if _has_time(value) else value.item()
+
+
 def plain(value: Any) -> Any:
-    """A value as Python has it; NaN, NaT and NA are None."""
+    """Return a value as Python has it; NaN, NaT and NA are None."""
     if value is None or type(value) in (str, int, bool):
         return value
     if isinstance(value, float):
         return None if math.isnan(value) else float(value)
     if isinstance(value, np.datetime64):
-        return (
-            None
-            if np.isnat(value)
-            else f"{np.datetime_as_string(value)}Z"
-            if _has_time(value)
-            else value.item()
-        )
+        return _plain_datetime(value)
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, Decimal):
@@ -110,10 +110,10 @@ def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def column(name: str, values: Any, kind: pa.DataType | None) -> pa.Array:
-    """One column of Python, numpy, pandas, polars or Arrow values as Arrow.
+    """Make a column of Python, numpy, pandas, polars or Arrow values one of Arrow.
 
     Args:
-        kind: of the table's column; None: what the values look like.
+        kind: of the table's column; by default what the values look like.
 
     Raises:
         SchemaError: a value does not fit.
@@ -123,21 +123,19 @@ def column(name: str, values: Any, kind: pa.DataType | None) -> pa.Array:
             return values
         if isinstance(values, str | bytes | Mapping):
             raise TypeError(f"{type(values).__name__} is no column")
-        if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-            return pa.array(values)
-        if (
-            isinstance(values, np.ndarray)
-            and values.dtype.kind in "iuf"
-            and (kind is None or _numeric(kind))
-        ):
-            return _numbers(name, pa.array(values, from_pandas=True), kind)
-        items = [plain(v) for v in (values.tolist() if isinstance(values, np.ndarray) else values)]
+        if isinstance(values, np.ndarray):
+            if values.dtype.kind == "M":
+                return pa.array(values)
+            if values.dtype.kind in "iuf" and (kind is None or _numeric(kind)):
+                return _numbers(name, pa.array(values, from_pandas=True), kind)
+            values = values.tolist()
+        items = [plain(v) for v in values]
     except _UNFIT as wrong:
         raise SchemaError(
             f'column "{name}" cannot be read', code="E_ROW", detail=str(wrong)[:200]
         ) from None
     try:
-        return pa.array(items, kind) if kind is None else _fitted(items, kind)
+        return pa.array(items) if kind is None else _fit(items, kind)
     except _UNFIT as wrong:
         shown = kind if kind is not None else "one type"
         raise SchemaError(
@@ -159,7 +157,7 @@ def _numbers(name: str, found: pa.Array, kind: pa.DataType | None) -> pa.Array:
         ) from None
 
 
-def _fitted(items: list[Any], kind: pa.DataType) -> pa.Array:
+def _fit(items: list[Any], kind: pa.DataType) -> pa.Array:
     """Raises one of _UNFIT: a value is not of *kind*."""
     convert = _converter(kind)
     try:

@@ -1,4 +1,4 @@
-"""What the client and the gateway say to each other: rows as Arrow, errors as exceptions."""
+"""The protocol between client and gateway: rows as Arrow, errors as exceptions."""
 
 from __future__ import annotations
 
@@ -29,10 +29,19 @@ if TYPE_CHECKING:
 ARROW = "application/vnd.apache.arrow.stream"
 #: rows of one request or frame; more are cut
 CHUNK_ROWS = 50_000
+#: column of a stream table that holds each row's index
+ROW_ID = "row_id"
 
 Rows: TypeAlias = (
     "Sequence[Mapping[str, Any]] | pa.Table | pa.RecordBatch | pl.DataFrame | pd.DataFrame"
 )
+
+#: kinds of errors whose code is not known
+_KINDS_BY_STATUS: dict[int, type[PenstockError]] = {
+    400: SqlSemanticError,
+    404: CatalogError,
+    409: CatalogError,
+}
 
 _KINDS: dict[str, type[PenstockError]] = {
     "E_AUTH": AuthError,
@@ -57,7 +66,7 @@ _KINDS: dict[str, type[PenstockError]] = {
 
 
 def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
-    """The exception that an answer's `error` object stands for."""
+    """Return the exception that an answer's `error` object stands for."""
     code = str(body.get("code", "E_REMOTE"))
     message, detail, hint = (str(body.get(k, "")) for k in ("message", "detail", "hint"))
     kind = _KINDS.get(code)
@@ -66,13 +75,7 @@ def error_of(body: Mapping[str, Any], status: int = 0) -> PenstockError:
         where = {k: body[k] for k in ("line", "column", "snippet") if k in body}
         return sql(message, code=code, detail=detail, hint=hint, **where)
     if kind is None:
-        kind = (
-            CatalogError
-            if status in (404, 409)
-            else SqlSemanticError
-            if status == 400
-            else RemoteError
-        )
+        kind = _KINDS_BY_STATUS.get(status, RemoteError)
     return kind(message, code=code, detail=detail, hint=hint)
 
 
@@ -103,7 +106,7 @@ def to_table(rows: Rows) -> pa.Table:
 
 
 def is_objects(rows: Rows) -> bool:
-    """Whether *rows* is a list of dictionaries."""
+    """Tell whether *rows* is a list of dictionaries."""
     return isinstance(rows, (list, tuple))
 
 

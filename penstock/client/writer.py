@@ -206,7 +206,7 @@ class Writer:
         try:
             self._socket.send(frame)
         except ConnectionClosed as lost:
-            raise self._lost(lost) from lost
+            raise self._loss(lost) from lost
 
     def _read(self) -> None:
         try:
@@ -218,7 +218,7 @@ class Writer:
             reason = ConnectionError("closed")
         with self._lock:
             if not self._closed:
-                self._broken = self._lost(reason)
+                self._broken = self._loss(reason)
             self._lock.notify_all()
 
     def _take(self, answer: dict[str, Any]) -> None:
@@ -230,7 +230,7 @@ class Writer:
                 self.refused.append((answer.get("nack"), error_of(answer["error"])))
             self._lock.notify_all()
 
-    def _lost(self, reason: Exception) -> PenstockError:
+    def _loss(self, reason: Exception) -> PenstockError:
         open_ = self._sent - self._answered
         hint = "write them again under the same idempotency keys"
         return RemoteError(

@@ -24,7 +24,8 @@ from penstock import uri
 from penstock.client.connection import Connection, connect
 from penstock.demo import flights
 from penstock.errors import PenstockError
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
 from penstock.mesh.layout import Layout
 from penstock.mesh.proxy import Proxy
@@ -183,7 +184,7 @@ def _play(
     )
     windows = _windows(far, departures)
     lost, duplicated = _compare(cloud, late)
-    seen = _seen(watcher, count, total)
+    seen = _await_watcher(watcher, count, total)
     outcome = (
         f"federation ok: rows={departures.height} sent={count} windows={windows} watched={seen}"
         f" cuts={to_cloud.cuts} restarts=1 seconds={time.monotonic() - started:.0f} lost={lost}"
@@ -268,8 +269,8 @@ def _watcher(cloud: Deployment) -> subprocess.Popen[str]:
     return process
 
 
-def _seen(watcher: subprocess.Popen[str], count: int, total: int) -> int:
-    """What the third process holds, once it holds everything."""
+def _await_watcher(watcher: subprocess.Popen[str], count: int, total: int) -> int:
+    """Return what the third process holds, once it holds everything."""
     assert watcher.stdin is not None and watcher.stdout is not None
     watcher.stdin.write(json.dumps({"count": count, "sum": total}) + "\n")
     watcher.stdin.flush()
@@ -288,14 +289,14 @@ def watch(url: str, password_file: Path) -> None:
     print("watching", flush=True)
     wanted = json.loads(sys.stdin.readline())
 
-    def held() -> dict[str, int]:
+    def summarize() -> dict[str, int]:
         values = table.to_polars()["dep_delay"]
         return {"count": len(values), "sum": int(values.sum() or 0)}
 
     deadline = time.monotonic() + 60
-    while held() != wanted and time.monotonic() < deadline:
+    while summarize() != wanted and time.monotonic() < deadline:
         time.sleep(0.1)
-    print(json.dumps(held()), flush=True)
+    print(json.dumps(summarize()), flush=True)
     table.close()
 
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from penstock.client.connection import Connection
 from penstock.client.subscribe import Subscription
 from penstock.demo import flights
-from penstock.demo.streams import STREAMS, DemoStream, expected, mismatches
+from penstock.demo.streams import STREAMS, DemoStream, expect, mismatches
 from penstock.errors import PenstockError
 
 #: rows of one frame to the gateway
@@ -38,7 +38,7 @@ class DemoFailed(PenstockError):
 
 @dataclass
 class Watch:
-    """What the demo's own subscribers have been sent, by stream."""
+    """Messages that the demo's own subscribers have got, by stream."""
 
     messages: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -102,11 +102,18 @@ def run(client: Connection, console: Console, out: Path | None = None) -> Outcom
     )
     if watch.problem is not None:
         raise DemoFailed("a subscriber was cut off", detail=str(watch.problem))
-    if wrong:
-        raise DemoFailed(f"{wrong} result rows differ from DuckDB's", detail=outcome.line())
-    if not notifications or not outcome.windows:
-        raise DemoFailed("nothing came out", detail=outcome.line())
+    _require_right(outcome)
     return outcome
+
+
+def _require_right(outcome: Outcome) -> None:
+    """Raise DemoFailed unless everything came, and all of it is right."""
+    if outcome.mismatches:
+        raise DemoFailed(
+            f"{outcome.mismatches} result rows differ from DuckDB's", detail=outcome.line()
+        )
+    if not outcome.notifications or not outcome.windows:
+        raise DemoFailed("nothing came out", detail=outcome.line())
 
 
 @contextmanager
@@ -196,7 +203,7 @@ def _check(found: dict[str, pl.DataFrame], rows: pl.DataFrame, console: Console)
     """Compare every stream's table with DuckDB's; shows the first differences."""
     wrong = 0
     for stream in STREAMS:
-        differing = mismatches(stream, found[stream.name], expected(stream, rows))
+        differing = mismatches(stream, found[stream.name], expect(stream, rows))
         console.print(
             f"{stream.name}: {found[stream.name].height} rows, {differing.height} differ",
             highlight=False,

@@ -121,9 +121,9 @@ STREAMS = (
 )
 
 
-def expected(stream: DemoStream, rows: pl.DataFrame) -> pl.DataFrame:
-    """What the stream's table must hold in the end, by DuckDB over the rows themselves; times as
-    epoch milliseconds.
+def expect(stream: DemoStream, rows: pl.DataFrame) -> pl.DataFrame:
+    """Compute what the stream's table must hold in the end, by DuckDB over the rows themselves;
+    times as epoch milliseconds.
     """
     departures = rows.with_columns(pl.col("ts").cast(pl.Datetime("ms"))).to_arrow()
     with duckdb.connect() as con:

@@ -2,9 +2,17 @@
 topics.
 """
 
-from penstock.foreign.brokers import Brokers, Home, quiet, reached
+from penstock.foreign.brokers import Brokers, Home, quiet, reach_brokers
 from penstock.foreign.messages import Messages, Registry
-from penstock.foreign.topic import MESSAGE_ID, Topic, at, message_id, of, read_settings, shown
+from penstock.foreign.topic import (
+    MESSAGE_ID,
+    Topic,
+    at,
+    definition_sql,
+    message_id,
+    of,
+    read_settings,
+)
 
 __all__ = [
     "MESSAGE_ID",
@@ -17,7 +25,7 @@ __all__ = [
     "message_id",
     "of",
     "quiet",
-    "reached",
+    "reach_brokers",
     "read_settings",
-    "shown",
+    "definition_sql",
 ]

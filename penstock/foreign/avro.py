@@ -30,8 +30,8 @@ _VARINTS = frozenset(("int", "long", "boolean", "bytes", "string"))
 _SIZES = {"null": 0, "float": 4, "double": 8} | dict.fromkeys(_VARINTS, 1)
 
 
-def parsed(text: Any) -> Any:
-    """A registry's schema, measured. Raises SchemaError."""
+def parse(text: Any) -> Any:
+    """Parse and measure a registry's schema. Raises SchemaError."""
     try:
         if not isinstance(text, str):
             raise ValueError("it is no text")

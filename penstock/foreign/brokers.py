@@ -60,7 +60,7 @@ class Brokers:
                 raise _own(self._topic)
 
 
-def reached(
+def reach_brokers(
     topic: Topic, password: str, reach: Reach, home: Home, *, client_id: str, timeout: float
 ) -> Brokers:
     """Return the topic's brokers, checked. Blocks.

@@ -21,7 +21,7 @@ import httpx
 import polars as pl
 
 from penstock.errors import PenstockError, RemoteError, SchemaError
-from penstock.foreign.avro import Nanoseconds, parsed, row_of
+from penstock.foreign.avro import Nanoseconds, parse, row_of
 from penstock.reach import Reach
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
@@ -55,7 +55,7 @@ class Registry:
     """
 
     def __init__(self, url: str, reach: Reach | None = None) -> None:
-        """*reach*: where registries may be; None: anywhere."""
+        """*reach*: where registries may be; by default anywhere."""
         self._url = urlsplit(url)
         self._reach = reach if reach is not None else Reach()
         self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
@@ -72,7 +72,7 @@ class Registry:
         if schema_id not in self._schemas:
             text = self._get(f"/schemas/ids/{schema_id}").get("schema")
             try:
-                self._schemas[schema_id] = parsed(text)
+                self._schemas[schema_id] = parse(text)
             except SchemaError as refused:
                 self._refused[schema_id] = refused
                 raise
@@ -84,11 +84,11 @@ class Registry:
         schema_id = found.get("id")
         if not isinstance(schema_id, int) or not 0 <= schema_id < 1 << 32:
             raise _no_answer()
-        return schema_id, parsed(found.get("schema"))
+        return schema_id, parse(found.get("schema"))
 
     def _get(self, path: str) -> dict[str, Any]:
         try:
-            status, body = self._asked(path)
+            status, body = self._fetch(path)
         except httpx.HTTPError as down:
             raise RemoteError(
                 "the schema registry does not answer", code="E_REGISTRY", detail=type(down).__name__
@@ -111,8 +111,10 @@ class Registry:
             raise _no_answer()
         return found
 
-    def _asked(self, path: str) -> tuple[int, bytes]:
-        """Status and body of a GET. Raises httpx.HTTPError, CatalogError, RemoteError."""
+    def _fetch(self, path: str) -> tuple[int, bytes]:
+        """Ask by GET. Return status and body. Raises httpx.HTTPError, CatalogError,
+        RemoteError.
+        """
         url = self._url
         host = self._url.hostname or ""
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -140,15 +142,7 @@ class Registry:
                     raise
                 continue
             break
-        body = b""
-        try:
-            for piece in answer.iter_raw():
-                body += piece
-                if len(body) > _MAX_ANSWER or time.monotonic() > until:
-                    raise _no_answer()
-        finally:
-            answer.close()
-        return answer.status_code, body
+        return answer.status_code, _read_body(answer, until)
 
     def close(self) -> None:
         self._client.close()
@@ -197,35 +191,30 @@ class Messages:
             ) from None
 
     def encode(self, rows: pl.DataFrame, subject: str) -> list[bytes]:
-        """A message for each row; *rows* as `decode` gives them. Raises SchemaError,
+        """Make a message of each row; *rows* as `decode` gives them. Raises SchemaError,
         RemoteError.
         """
         if self._form == "json":
-            lines = (
-                rows.select(self._printed(c) for c in self._columns)
-                .write_ndjson()
-                .encode()
-                .split(b"\n")
-            )
-            return lines[: rows.height]
+            lines = rows.select(self._as_text(c) for c in self._columns).write_ndjson()
+            return lines.encode().split(b"\n")[: rows.height]
+        return self._encode_avro(rows, subject)
+
+    def _encode_avro(self, rows: pl.DataFrame, subject: str) -> list[bytes]:
         assert self._registry is not None
         schema_id, schema = self._registry.newest(subject)
         named = {f["name"]: f["type"] for f in schema.get("fields", ())}
-        if missing := [
-            c.name
-            for c in self._columns
-            if c.name not in named and rows[c.name].null_count() < rows.height
-        ]:
-            raise SchemaError(
-                f"the topic's schema has no field {missing[0]}",
-                code="E_REMOTE_SCHEMA",
-                detail=f"subject {subject}",
-            )
+        for column in self._columns:
+            if column.name not in named and rows[column.name].null_count() < rows.height:
+                raise SchemaError(
+                    f"the topic's schema has no field {column.name}",
+                    code="E_REMOTE_SCHEMA",
+                    detail=f"subject {subject}",
+                )
         prefix = _PREFIX.pack(_MAGIC, schema_id)
-        made = []
-        for row in rows.select(
-            self._object(c, named[c.name]) for c in self._columns if c.name in named
-        ).iter_rows(named=True):
+        messages = []
+        known = [c for c in self._columns if c.name in named]
+        objects = rows.select(self._object(c, named[c.name]) for c in known)
+        for row in objects.iter_rows(named=True):
             out = io.BytesIO()
             try:
                 fastavro.schemaless_writer(out, schema, row)
@@ -233,14 +222,14 @@ class Messages:
                 raise SchemaError(
                     "a row does not fit the topic's schema", code="E_ROW", detail=str(wrong)[:200]
                 ) from None
-            made.append(prefix + out.getvalue())
-        return made
+            messages.append(prefix + out.getvalue())
+        return messages
 
     # ---------------------------------------------------------------- JSON
 
     def _from_json(self, values: Sequence[bytes]) -> pl.DataFrame:
         # a newline inside an object is white space: in a text it would be escaped
-        lines = b"\n".join(_unframed(v).replace(b"\n", b" ") for v in values)
+        lines = b"\n".join(_strip_frame(v).replace(b"\n", b" ") for v in values)
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=self._read)
         except pl.exceptions.PolarsError as wrong:
@@ -293,7 +282,7 @@ class Messages:
         inside = micros.is_between(-_MOST_MICROS, _MOST_MICROS).fill_null(value=True)
         return times.zip_with(inside, pl.Series([-(2**63)], dtype=pl.Int64))
 
-    def _printed(self, column: Column) -> pl.Expr:
+    def _as_text(self, column: Column) -> pl.Expr:
         given = pl.col(column.name)
         if column.type.kind == "TIMESTAMP":
             digits = {"ms": 3, "us": 6, "ns": 9}[self._precision]
@@ -373,8 +362,21 @@ class Messages:
         )
 
 
-def _unframed(value: bytes) -> bytes:
+def _strip_frame(value: bytes) -> bytes:
     """JSON without the schema id that Confluent's serializers of JSON Schema put before it; no JSON
     begins with that byte.
     """
     return value[_PREFIX.size :] if value[:1] == b"\0" else value
+
+
+def _read_body(answer: httpx.Response, until: float) -> bytes:
+    """Read what comes until the time *until*, up to the most that an answer may have."""
+    body = b""
+    try:
+        for piece in answer.iter_raw():
+            body += piece
+            if len(body) > _MAX_ANSWER or time.monotonic() > until:
+                raise _no_answer()
+    finally:
+        answer.close()
+    return body

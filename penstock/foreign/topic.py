@@ -96,7 +96,7 @@ class Topic:
         return [*found, self.registry_place[0]] if self.registry_place is not None else found
 
     def options(self, password: str) -> dict[str, str]:
-        """How a Kafka client speaks to the brokers (`penstock.bus`)."""
+        """Return the options of a Kafka client for the brokers (`penstock.bus`)."""
         options = {"security.protocol": self.protocol}
         if self.ca_file:
             options["ssl.ca.location"] = self.ca_file
@@ -119,7 +119,7 @@ def at(topic: Topic, begin: Mapping[int, int]) -> Topic:
 
 
 def of(table: Table) -> Topic | None:
-    """The topic that *table* stands for; None: it is a table like others."""
+    """Return the topic that *table* stands for; None for a table like others."""
     text = table.options.get(FOREIGN)
     if text is None:
         return None
@@ -131,12 +131,8 @@ def of(table: Table) -> Topic | None:
     )
 
 
-def read_settings(
-    given: Mapping[str, str], data_dir: Path
-) -> tuple[Topic, str, Literal["earliest", "latest"]]:
-    """The topic, the password, and where the stream begins. Raises CatalogError
-    (`E_BAD_OPTION`).
-    """
+def _check_keys(given: Mapping[str, str]) -> None:
+    """Raise CatalogError for a setting that is not known, or one that is missing."""
     unknown = [key for key in given if key not in KNOWN]
     if unknown:
         raise _bad(
@@ -145,9 +141,9 @@ def read_settings(
     for key in ("brokers", "topic", "data_format"):
         if not given.get(key, "").strip():
             raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
-    form = _FORMATS.get(given["data_format"].lower())
-    if form is None:
-        raise _bad(f"data_format '{given['data_format']}' is not known", "'JSONEachRow' or 'Avro'")
+
+
+def _read_registry(given: Mapping[str, str], form: str) -> str:
     registry = given.get("kafka_schema_registry_url", "").rstrip("/")
     if (form == "avro") != bool(registry):
         raise _bad(
@@ -159,17 +155,36 @@ def read_settings(
             "kafka_schema_registry_url is no address",
             "http://host:port or https://host:port, without a password",
         )
+    return registry
+
+
+def _read_security(given: Mapping[str, str]) -> tuple[str, str]:
+    """Read security protocol and SASL mechanism."""
     protocol = given.get("security_protocol", "PLAINTEXT").upper()
     mechanism = given.get("sasl_mechanism", "").upper()
     if protocol not in _PROTOCOLS:
         raise _bad(f"security_protocol '{protocol}' is not known", ", ".join(_PROTOCOLS))
-    if protocol.startswith("SASL") != bool(mechanism) or (
-        mechanism and mechanism not in _MECHANISMS
-    ):
+    allowed = _MECHANISMS if protocol.startswith("SASL") else ("",)
+    if mechanism not in allowed:
         raise _bad(
             "sasl_mechanism belongs to a security_protocol with SASL",
             f"sasl_mechanism is one of {', '.join(_MECHANISMS)}",
         )
+    return protocol, mechanism
+
+
+def read_settings(
+    given: Mapping[str, str], data_dir: Path
+) -> tuple[Topic, str, Literal["earliest", "latest"]]:
+    """Read the topic, the password, and where the stream begins. Raises CatalogError
+    (`E_BAD_OPTION`).
+    """
+    _check_keys(given)
+    form = _FORMATS.get(given["data_format"].lower())
+    if form is None:
+        raise _bad(f"data_format '{given['data_format']}' is not known", "'JSONEachRow' or 'Avro'")
+    registry = _read_registry(given, form)
+    protocol, mechanism = _read_security(given)
     if given["topic"].startswith(_OWN_TOPICS):
         raise _bad(
             f"topics that begin with {_OWN_TOPICS} are a mesh's own",
@@ -204,8 +219,8 @@ def _is_address(registry: str) -> bool:
     )
 
 
-def shown(table: Table, topic: Topic) -> str:
-    """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
+def definition_sql(table: Table, topic: Topic) -> str:
+    """Return CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     settings = {
         "type": "kafka",
         "brokers": topic.brokers,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from penstock.catalog.model import External
 from penstock.errors import CatalogError
-from penstock.link.client import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
+from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.description import Description
 from penstock.reach import Reach
 from penstock.sql.plan import Column
@@ -52,23 +52,31 @@ class Settings:
         ]
 
 
+def _check_keys(given: Mapping[str, str]) -> None:
+    unknown = [key for key in given if key not in KNOWN]
+    if unknown:
+        raise _bad(f"there is no setting {unknown[0]}", f"settings are {', '.join(KNOWN)}")
+
+
+def _check_filled(given: Mapping[str, str]) -> None:
+    for key in ("hosts", "stream"):
+        if not given.get(key, "").strip():
+            raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
+
+
 def read_settings(given: Mapping[str, str], data_dir: Path) -> Settings:
-    """Raises CatalogError (`E_BAD_OPTION`).
+    """Read the settings of an external stream. Raises CatalogError (`E_BAD_OPTION`).
 
     Args:
         given: key and text of each.
         data_dir: the deployment's; `password_file` names a file in its `secrets/external/`, and no
             other, since what is in it goes to a host that the statement names.
     """
-    unknown = [key for key in given if key not in KNOWN]
-    if unknown:
-        raise _bad(f"there is no setting {unknown[0]}", f"settings are {', '.join(KNOWN)}")
+    _check_keys(given)
     kind = given.get("type", "").lower()
     if kind not in PORTS:
         raise _bad(f"type '{kind}' is not known", "type is 'penstock', 'timeplus' or 'kafka'")
-    for key in ("hosts", "stream"):
-        if not given.get(key, "").strip():
-            raise _bad(f"Setting `{key}` cannot be empty", f"{key}='…'")
+    _check_filled(given)
     secure = given.get("secure", "false").lower()
     if secure not in ("true", "false", "1", "0"):
         raise _bad("secure is true or false", "")
@@ -227,8 +235,8 @@ def description_of(entry: External) -> Description:
     )
 
 
-def shown(entry: External) -> str:
-    """CREATE EXTERNAL STREAM as it could be written again, but for the password."""
+def definition_sql(entry: External) -> str:
+    """Return CREATE EXTERNAL STREAM as it could be written again, but for the password."""
     hosts = ",".join("|".join(shard) for shard in entry.shards)
     settings = {
         "type": entry.type,

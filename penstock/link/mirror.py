@@ -14,28 +14,29 @@ is read anew, in one step.
 
 from __future__ import annotations
 
-import json
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock import vital
-from penstock.cursor import Cursor, TokenError
+from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
 from penstock.link import external
-from penstock.link.client import Channel, Link, LinkLost, Message, connect_any
+from penstock.link.address import LinkLost
+from penstock.link.channel import Channel, Message
+from penstock.link.client import Link
 from penstock.link.description import Description
-from penstock.link.held import Held, schema_of, to_arrow, versions
-from penstock.link.wanted import Left, Options, Target, Wanted
-from penstock.versions import CLEAR
+from penstock.link.mirror_content import MirrorContent
+from penstock.link.pool import connect_any
+from penstock.link.remote_request import MirrorOptions, RemoteRequest, RemoteTarget, TimeLeft
+from penstock.link.retry_window import RetryWindow
+from penstock.link.snapshot import find, read_snapshot, subscribe
+from penstock.link.updates import Update, UpdateFeed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,74 +44,59 @@ if TYPE_CHECKING:
     from penstock.client.connection import Connection
 
 State = Literal["connecting", "live", "disconnected", "failed", "closed"]
-_PAUSES = (0.05, 2.0)
 #: an update cycle without rows empties a blink table
 CYCLE_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Update:
-    """What happened. `rows`: added or changed rows (and, where `_op` is 1, removed ones); `reset`:
-    all is new; `clear`: cut off.
-    """
-
-    kind: Literal["rows", "delete", "reset", "clear", "restored"]
-    rows: pa.Table | None = None
 
 
 class RemoteTable:
     """Use it in a `with`, or `close` it. Reading it is safe from any thread."""
 
     def __init__(
-        self, target: Target, options: Options, definition: Description | None = None
+        self, target: RemoteTarget, options: MirrorOptions, definition: Description | None = None
     ) -> None:
         """`definition`: what it looks like, so that it can be followed before the other side is
         there.
         """
         self.target = target
-        self.options = options
-        self._definition = self._description = definition
+        self._request = RemoteRequest(options, definition)
         self._lock = threading.Condition()
-        self._wanted = Wanted(options, definition)
-        self._held = Held()
-        self._token = ""
-        self._table_id = 0
-        self._cycle: pa.Table | None = None
+        self._content = MirrorContent(self._request, target.shown)
+        self._feed = UpdateFeed(self._lock)
         self._link: Link | None = None
         self.state: State = "connecting"
         #: why it is not live
         self.error: PenstockError | None = None
         #: links made anew since the start, and attempts since the last one that worked
-        self.reconnects = self.attempts = 0
-        #: times at which the newest message came, epoch seconds
+        self.reconnects = 0
+        self.attempts = 0
+        #: time at which the newest message came, epoch seconds
         self.updated_at = 0.0
-        self._listeners: list[Callable[[Update], None]] = []
-        self._watchers: list[queue.SimpleQueue[Update | None]] = []
         self._halt = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, name=f"remote-{target.shown}", daemon=True
-        )
+        self._thread: threading.Thread | None = None
 
     # ---------------------------------------------------------------- reading
 
     @property
+    def options(self) -> MirrorOptions:
+        return self._request.options
+
+    @property
     def columns(self) -> list[str]:
-        return [c.name for c in self._wanted.shown(self._known())]
+        return self._content.columns
 
     @property
     def schema(self) -> pa.Schema:
         """Raises RemoteError while nobody knows it."""
-        description = self._known()
-        return schema_of(self._wanted.shown(description), description.precision)
+        return self._content.schema
 
     @property
     def stale(self) -> bool:
-        """Whether its rows are not those of this moment."""
+        """True while its rows are not those of this moment."""
         return self.state != "live"
 
     @property
     def status(self) -> dict[str, Any]:
-        """How it is, for people and programs."""
+        """State, errors and times, for people and programs."""
         error = None if self.error is None else self.error.to_dict()
         return {
             "state": self.state,
@@ -121,19 +107,17 @@ class RemoteTable:
         }
 
     def to_arrow(self) -> pa.Table:
-        """The rows as they are now. Raises PenstockError when the table has failed."""
+        """Return the rows as they are now. Raises PenstockError when the table has failed."""
         with self._lock:
             if self.state == "failed" and self.error is not None:
                 raise self.error
-            if self._hidden():
+            if self._hides_rows():
                 return self.schema.empty_table()
             if self.options.blink:
-                return self.schema.empty_table() if self._cycle is None else self._cycle
-            description = self._known()
-            frame = self._held.frame(description)
-        if frame is None:
-            return self.schema.empty_table()
-        return to_arrow(frame, self._wanted.shown(description), description.precision)
+                return self._content.cycle()
+            description = self._content.description
+            frame = self._content.frame()
+        return self._content.to_arrow(frame, description)
 
     def to_polars(self) -> pl.DataFrame:
         frame = pl.from_arrow(self.to_arrow())
@@ -167,16 +151,14 @@ class RemoteTable:
                 "an external stream has no filter of its own",
                 hint="write the condition behind WHERE, where it is read",
             )
-        description = self._known()
+        description = self._content.description
         if not description.name:
             raise RemoteError(
                 f"nobody has seen {self.target.shown} yet", hint="wait until it is live"
             )
-        columns = (
-            self._wanted.columns(description)
-            if self.options.columns or self._definition is not None
-            else None
-        )
+        columns = None
+        if self.options.columns or self._request.definition is not None:
+            columns = self._request.columns(description)
         connection.execute(external.statement(name, self.target.replicas, description, columns))
 
     # ---------------------------------------------------------------- following
@@ -185,33 +167,20 @@ class RemoteTable:
         """Have *listener* called, on the table's own thread, with everything that happens from now
         on.
         """
-        with self._lock:
-            self._listeners.append(listener)
+        self._feed.listen(listener)
 
     def updates(self, timeout: float | None = None) -> Iterator[Update]:
-        """What happens from now on, one by one; ends when the table is closed, or when nothing came
-        for *timeout* seconds.
+        """Yield what happens from now on, one by one; ends when the table is closed, or when
+        nothing came for *timeout* seconds.
 
         Raises:
             PenstockError: the table has failed.
         """
-        watcher: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
-        with self._lock:
-            self._watchers.append(watcher)
-        try:
-            while True:
-                try:
-                    update = watcher.get(timeout=timeout)
-                except queue.Empty:
-                    return
-                if update is None:
-                    if self.state == "failed" and self.error is not None:
-                        raise self.error
-                    return
+        for update in self._feed.watch(timeout):
+            if update is not None:
                 yield update
-        finally:
-            with self._lock:
-                self._watchers.remove(watcher)
+            elif self.state == "failed" and self.error is not None:
+                raise self.error
 
     def wait(self, condition: Callable[[RemoteTable], bool], timeout: float = 30.0) -> None:
         """Return when *condition* holds. Raises RemoteError when it does not in time."""
@@ -232,10 +201,10 @@ class RemoteTable:
         self._halt.set()
         if self._link is not None:
             self._link.close()
-        if self._thread.is_alive():
+        if self._thread is not None:
             self._thread.join(5.0)
         self._become("closed")
-        self._tell(None)
+        self._feed.end()
 
     def __enter__(self) -> Self:
         return self
@@ -263,216 +232,137 @@ class RemoteTable:
                 code="E_NOT_BLINK",
                 hint="blink=true makes one of it here",
             )
-        if self._definition is not None:
-            self._thread.start()
-            return self
-        left = Left(self.options.wait_timeout_ms)
-        try:
-            channel = self._open(left)
-        except PenstockError as error:
-            self._disconnect()
-            raise left.told(error, self.target) from error
+        channel = None
+        if self._request.definition is None:
+            left = TimeLeft(self.options.wait_timeout_ms)
+            try:
+                channel = self._open(left)
+            except PenstockError as error:
+                self._disconnect()
+                raise left.explain(error, self.target) from error
         self._thread = threading.Thread(
-            target=self._run, args=(channel,), name=self._thread.name, daemon=True
+            target=self._run, args=(channel,), name=f"remote-{self.target.shown}", daemon=True
         )
         self._thread.start()
         return self
 
-    def _run(self, channel: Channel | None = None) -> None:
-        lost_at = time.monotonic()
-        pause = _PAUSES[0]
+    def _run(self, channel: Channel | None) -> None:
+        window = RetryWindow(self.options.retry_window_ms, self.options.max_retries)
         while not self._halt.is_set():
             try:
-                channel = channel or self._open(Left())
-                lost_at = time.monotonic()
-                pause = _PAUSES[0]
+                channel = channel or self._open(TimeLeft())
+                window.begin()
                 self.attempts = 0
                 self._follow(channel)
             except PenstockError as error:
-                self._lost(error)
+                self._cut_off(error)
             except vital.FAULTS as bug:
-                self._lost(
-                    RemoteError(
-                        f"following the table failed: {type(bug).__name__}",
-                        code="E_INTERNAL",
-                        detail=str(bug)[:200],
-                    )
-                )
+                message = f"following the table failed: {type(bug).__name__}"
+                self._cut_off(RemoteError(message, code="E_INTERNAL", detail=str(bug)[:200]))
             channel = None
             if self._halt.is_set():
                 return
             if self.state == "live":
-                lost_at = time.monotonic()
-            over = (time.monotonic() - lost_at) * 1000 > self.options.retry_window_ms
-            if (
-                over
-                or (self.options.max_retries and self.attempts >= self.options.max_retries)
-                or self.options.retry_window_ms == 0
-            ):
+                window.note_loss()
+            if window.is_over(self.attempts):
                 self._fail()
                 return
-            self._halt.wait(pause)
-            pause = min(pause * 2, _PAUSES[1])
+            self._halt.wait(window.pause())
             self.attempts += 1
 
-    def _open(self, left: Left) -> Channel:
-        """Link, table, first rows (or those missed), subscription: live when it returns. Raises
-        PenstockError.
+    def _open(self, left: TimeLeft) -> Channel:
+        """Make a link, read the first rows (or those missed) and subscribe: live when it returns.
+        Raises PenstockError.
         """
         self._disconnect()
         link = self._link = connect_any(self.target.replicas, timeout=left.step())
-        description = link.resolve(
-            self.target.table, self.target.query, self.target.serial, timeout=left.step()
-        )
-        self._wanted.check(description)
-        again = self._table_id == description.id and bool(self._token)
+        description = find(link, self.target, left)
+        self._request.check(description)
         with self._lock:
-            self._description = description
-            self._table_id = description.id
-        if again:
+            same = self._content.describe(description)
+        if same:
             try:
-                return self._continue(link, description, self._token, left)
+                return self._continue(link, description, left)
             except PenstockError as error:
                 if error.code != TokenError.code:
                     raise
-        return self._anew(link, description, left)
+        return self._begin(link, description, left)
 
-    def _subscribe(self, link: Link, description: Description, token: str, left: Left) -> Channel:
-        channel = link.subscribe(
-            self._wanted.following(description),
-            description.database,
-            start=token,
-            cycles=self.options.blink,
-            query=self.target.query,
-            serial=self.target.serial,
+    def _continue(self, link: Link, description: Description, left: TimeLeft) -> Channel:
+        channel = subscribe(
+            link, self.target, self._request, description, self._content.token, left
         )
-        channel.expect("subscribed", left.step())
-        return channel
-
-    def _continue(self, link: Link, description: Description, token: str, left: Left) -> Channel:
-        channel = self._subscribe(link, description, token, left)
         self.reconnects += 1
         self._become("live")
-        self._tell(Update("restored"))
+        self._feed.publish(Update("restored"))
         return channel
 
-    def _anew(self, link: Link, description: Description, left: Left) -> Channel:
-        """All rows as of one place of the log, and what follows."""
+    def _begin(self, link: Link, description: Description, left: TimeLeft) -> Channel:
+        """Read all rows as of one place of the log, and follow what comes behind it."""
         frames: list[pl.DataFrame] = []
-        positions: dict[int, int] = {}
+        token = ""
         if self.options.blink:
-            channel = self._subscribe(link, description, "latest", left)
+            channel = subscribe(link, self.target, self._request, description, "latest", left)
         else:
-            for piece in link.stream_query(
-                self._wanted.snapshot(description),
-                description.database,
-                positions=True,
-                timeout=left.all(),
-            ):
-                if not frames:
-                    held = json.loads(
-                        (piece.schema.metadata or {}).get(b"penstock.positions", b"{}")
-                    )
-                    positions = {
-                        int(place.rpartition(":")[2]): int(offset) for place, offset in held.items()
-                    }
-                frames.append(versions(piece, description, self._wanted.columns(description)))
-            token = f"{description.id}.{Cursor(positions).token()}"
-            channel = self._subscribe(link, description, token, left)
-        first = self.updated_at == 0.0
+            frames, cursor = read_snapshot(link, self._request, description, left)
+            token = f"{description.id}.{cursor.token()}"
+            channel = subscribe(link, self.target, self._request, description, token, left)
         with self._lock:
-            self._held = Held(frames)
-            self._cycle = None
-            self._token = "" if self.options.blink else token
-        self.reconnects += not first
+            self._content.reset(frames, token)
+        self.reconnects += self.updated_at != 0.0
         self.updated_at = time.time()
         self._become("live")
-        self._tell(Update("reset"))
+        self._feed.publish(Update("reset"))
         return channel
 
     def _follow(self, channel: Channel) -> None:
         """Apply messages until the link breaks. Raises PenstockError."""
+        blink = self.options.blink
         while not self._halt.is_set():
-            message = channel.get(CYCLE_SECONDS if self.options.blink else 5.0)
-            if message is None:
-                if self.options.blink and self._cycle is not None and self._cycle.num_rows:
-                    with self._lock:
-                        self._cycle = None
-                    self._tell(Update("reset"))
-                continue
-            self._apply(message)
+            message = channel.get(CYCLE_SECONDS if blink else 5.0)
+            if message is not None:
+                self._apply(message)
+            elif blink and self._content.has_cycle:
+                with self._lock:
+                    self._content.begin_cycle(None)
+                self._feed.publish(Update("reset"))
 
     def _apply(self, message: Message) -> None:
         if message.kind == "schema":
             with self._lock:
-                self._held.settle(self._known())
-                self._description = Description.from_json(message.header["table"])
+                self._content.change_schema(message)
             return
-        if message.rows is not None and self.options.blink:
-            self._blink(message)
-        elif message.rows is not None:
-            with self._lock:
-                description = self._known()
-                self._held.add(message.rows, description, self._wanted.columns(description))
-        elif message.kind == "delete" and not self.options.blink:
-            with self._lock:
-                low = int(message.header["low"])
-                high = int(message.header["high"])
-                self._held.delete(message.header.get("tables"), low, high, self._known())
-        elif message.kind == "tags" and not self.options.blink:
-            with self._lock:
-                tags = json.loads(message.header.get("tags") or "{}")
-                self._held.retag(message.header.get("tables") or [], tags, self._known())
+        shows_cycles = self.options.blink and message.rows is not None
+        if shows_cycles:
+            self._show_cycles(message)
         token = message.header.get("token")
         with self._lock:
-            self._token = str(token) if token is not None else self._token
+            self._content.apply(message)
+            if token is not None:
+                self._content.token = str(token)
             self.updated_at = time.time()
             self._lock.notify_all()
-        if message.rows is not None:
-            if not self.options.blink:
-                self._tell(Update("rows", self._visible(message.rows)))
-        elif message.kind in ("delete", "tags"):
-            self._tell(Update("delete"))
+        if message.rows is None:
+            if message.kind in ("delete", "tags"):
+                self._feed.publish(Update("delete"))
+        elif not shows_cycles:
+            self._feed.publish(Update("rows", self._content.visible(message.rows)))
 
-    def _blink(self, message: Message) -> None:
-        """Each batch of the source is a cycle of its own: rows of one are gone with the next."""
-        rows = message.rows
-        assert rows is not None
-        start = 0
-        for count in message.header.get("cycles") or [rows.num_rows]:
-            cycle = self._visible(rows.slice(start, count))
-            start += count
+    def _show_cycles(self, message: Message) -> None:
+        """Show one cycle of a blink table after the other: rows of one are gone with the next."""
+        for cycle in self._content.cycles(message):
             with self._lock:
-                self._cycle = cycle
+                self._content.begin_cycle(cycle)
                 self._lock.notify_all()
-            self._tell(Update("rows", cycle))
+            self._feed.publish(Update("rows", cycle))
 
-    # ---------------------------------------------------------------- parts
-
-    def _known(self) -> Description:
-        if self._description is None:
-            raise RemoteError(
-                f"nobody knows yet what {self.target.shown} looks like",
-                hint="give the builder a table_definition",
-            )
-        return self._description
-
-    def _visible(self, rows: pa.Table) -> pa.Table:
-        names = [c for c in ("_op", "tbname") if c in rows.column_names] + [
-            c for c in self.columns if c in rows.column_names
-        ]
-        shown = rows.select(names)
-        if "_op" not in names:
-            return shown
-        return shown.filter(pc.not_equal(shown.column("_op"), CLEAR))
-
-    def _hidden(self) -> bool:
+    def _hides_rows(self) -> bool:
         return self.options.on_disconnect == "clear" and self.state in (
             "connecting",
             "disconnected",
         )
 
-    def _lost(self, error: PenstockError) -> None:
+    def _cut_off(self, error: PenstockError) -> None:
         was_live = self.state == "live"
         self.error = error
         self._disconnect()
@@ -480,7 +370,7 @@ class RemoteTable:
             return
         self._become("disconnected")
         if was_live and self.options.on_disconnect == "clear":
-            self._tell(Update("clear"))
+            self._feed.publish(Update("clear"))
 
     def _fail(self) -> None:
         why = self.error or LinkLost("the link is lost")
@@ -491,7 +381,7 @@ class RemoteTable:
             hint="retryWindowMillis and maxRetries say for how long it is tried",
         )
         self._become("failed")
-        self._tell(None)
+        self._feed.end()
 
     def _become(self, state: State) -> None:
         with self._lock:
@@ -506,29 +396,3 @@ class RemoteTable:
         self._link = None
         if link is not None:
             link.close()
-
-    def _tell(self, update: Update | None) -> None:
-        with self._lock:
-            listeners = list(self._listeners)
-            watchers = list(self._watchers)
-            self._lock.notify_all()
-        for watcher in watchers:
-            watcher.put(update)
-        for listener in listeners if update is not None else ():
-            assert update is not None
-            listener(update)
-
-
-def snapshot(target: Target, options: Options) -> pa.Table:
-    """The rows of this moment, for ever. Raises PenstockError when the other side is not there."""
-    left = Left(options.wait_timeout_ms)
-    wanted = Wanted(options)
-    try:
-        with connect_any(target.replicas, timeout=left.step()) as link:
-            description = link.resolve(
-                target.table, target.query, target.serial, timeout=left.step()
-            )
-            rows = link.query(wanted.rows(description), description.database, timeout=left.all())
-    except PenstockError as error:
-        raise left.told(error, target) from error
-    return rows.cast(schema_of(wanted.shown(description), description.precision))

@@ -1,4 +1,4 @@
-"""What of a query is computed in another deployment, where the rows of an external stream are.
+"""Pushing parts of a query down to another deployment, where the rows of an external stream are.
 
 A query over one deployment alone goes there whole: its filter, projection, aggregates and windows.
 In any other query the columns that it names and the conditions that concern only that table go
@@ -24,7 +24,7 @@ LOCAL = "segments and the log's tail"
 
 
 def find(catalog: Catalog, database: str, name: str) -> External | None:
-    """The external stream *name*, or the one that a view of this name writes."""
+    """Find the external stream *name*, or the one that a view of this name writes."""
     found = catalog.external(database, name)
     if found is None and (view := catalog.view(database, name)) is not None:
         target = catalog.by_id(view.target_id)
@@ -35,8 +35,8 @@ def find(catalog: Catalog, database: str, name: str) -> External | None:
 def whole(
     tree: exp.Query, database: str, look: Callable[[str, str], External | None]
 ) -> tuple[External, str] | None:
-    """An external stream of the one deployment that all tables of the query are of, and the query
-    as it is put there; else None.
+    """Return an external stream of the one deployment that all tables of the query are of, and the
+    query as it is put there; else None.
 
     Args:
         look: database, name → the external stream of that name, if it is one.
@@ -44,12 +44,7 @@ def whole(
     nodes = list(tree.find_all(exp.Table))
     entries = [look(n.db or database, n.name) for n in nodes]
     first = entries[0] if entries else None
-    if first is None or len(first.shards) > 1:
-        return None
-    if any(
-        e is None or (e.shards, e.user, e.secure) != (first.shards, first.user, first.secure)
-        for e in entries
-    ):
+    if first is None or len(first.shards) > 1 or not all(_is_beside(e, first) for e in entries):
         return None
     tree = tree.copy()
     for node, entry in zip(list(tree.find_all(exp.Table)), entries, strict=True):
@@ -64,85 +59,108 @@ def whole(
     return first, to_sql(tree)
 
 
+def _is_beside(entry: External | None, other: External) -> bool:
+    """Tell whether both are of one deployment, asked by the same user."""
+    if entry is None:
+        return False
+    return (entry.shards, entry.user, entry.secure) == (other.shards, other.user, other.secure)
+
+
 def rows(entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr]) -> str:
-    """The query for `tbname` and *columns* of the rows of each shard that meet the *conditions*."""
+    """Return the query for `tbname` and *columns* of the rows of each shard that meet the
+    *conditions*.
+    """
     listed = ", ".join(["tbname", *(in_backticks(c) for c in columns)])
     sql = (
         f"SELECT {listed} FROM"
         f" {in_backticks(entry.remote_database)}.{in_backticks(entry.remote_name)}"
     )
-    return sql + (
-        " WHERE " + " AND ".join(f"({to_sql(_unqualified(c))})" for c in conditions)
-        if conditions
-        else ""
-    )
+    if not conditions:
+        return sql
+    return sql + " WHERE " + " AND ".join(f"({to_sql(_drop_qualifiers(c))})" for c in conditions)
 
 
-def shown(
+def explain(
     tree: exp.Query, database: str, look: Callable[[str, str], External | None]
 ) -> list[tuple[str, str]]:
-    """EXPLAIN's lines about a query that reads external streams: where it runs, and what is asked
-    of whom; none without any.
+    """Return EXPLAIN's lines about a query that reads external streams: where it runs, and what is
+    asked of whom; none without any.
 
     Args:
         look: as for `whole`.
     """
     nodes = list(tree.find_all(exp.Table))
-    found = [
-        (node, entry)
-        for node in nodes
-        if (entry := look(node.db or database, node.name)) is not None
-    ]
-    if (sent := whole(tree, database, look)) is not None:
+    found = [(n, entry) for n in nodes if (entry := look(n.db or database, n.name)) is not None]
+    if not found:
+        return []
+    sent = whole(tree, database, look)
+    if sent is not None:
         return [("runs in", f"the deployment at {_hosts(sent[0])}"), ("pushed down", sent[1])]
-    lines = (
-        [("runs in", "store"), *([("reads", LOCAL)] if len(found) < len(nodes) else [])]
-        if found
-        else []
-    )
+    lines = [("runs in", "store")]
+    if len(found) < len(nodes):
+        lines.append(("reads", LOCAL))
     for node, entry in found:
-        select = node.find_ancestor(exp.Select)
-        every = [c.name for c in (*entry.columns, *entry.tags)]
-        # the windows of several shards are cut here, from all of their rows
-        here = select is not None and select.args.get("window") is not None
-        columns, conditions = (every, []) if here else needed(entry, tree, node)
-        places = sorted(
-            {c.name.lower() for c in tree.find_all(exp.Column)}
-            & _PLACES - {c.lower() for c in every}
-        )
         lines += [
             ("reads", f"{entry.database}.{entry.name} at {_hosts(entry)}"),
-            ("pushed down", rows(entry, [*columns, *places], conditions)),
+            ("pushed down", _rows_for(entry, tree, node)),
         ]
     return lines
+
+
+def _rows_for(entry: External, tree: exp.Query, node: exp.Table) -> str:
+    """Return the query for the rows of one table of *tree*."""
+    select = node.find_ancestor(exp.Select)
+    every = [c.name for c in (*entry.columns, *entry.tags)]
+    columns = every
+    conditions: list[exp.Expr] = []
+    # the windows of several shards are cut here, from all of their rows
+    if select is None or select.args.get("window") is None:
+        columns, conditions = find_needs(entry, tree, node)
+    named = {c.name.lower() for c in tree.find_all(exp.Column)}
+    places = named & _PLACES - {c.lower() for c in every}
+    return rows(entry, [*columns, *sorted(places)], conditions)
 
 
 def _hosts(entry: External) -> str:
     return ", ".join("|".join(shard) for shard in entry.shards)
 
 
-def needed(entry: External, tree: exp.Query, node: exp.Table) -> tuple[list[str], list[exp.Expr]]:
-    """Columns of *entry* that the query may read, and conditions of its SELECT that concern nothing
-    else.
+def find_needs(
+    entry: External, tree: exp.Query, node: exp.Table
+) -> tuple[list[str], list[exp.Expr]]:
+    """Find the columns of *entry* that the query may read, and the conditions of its SELECT that
+    concern nothing else.
     """
     select = node.find_ancestor(exp.Select)
     every = [c.name for c in (*entry.columns, *entry.tags)]
     if select is None:
         return every, []
+    columns = every
+    if not _selects_star(select) and not _calls_with_star(select):
+        named = _column_names(tree)
+        columns = [c for c in every if c.lower() in named or c == entry.time_column]
+    return columns, _conditions(select, node, {c.lower() for c in every})
+
+
+def _column_names(tree: exp.Query) -> set[str]:
+    """Return every column's name in *tree*, in lower case."""
     named = {c.name.lower() for c in tree.find_all(exp.Column) if not isinstance(c.this, exp.Star)}
-    named |= {i.name.lower() for j in tree.find_all(exp.Join) for i in j.args.get("using") or []}
-    stars = any(
+    joins = tree.find_all(exp.Join)
+    return named | {i.name.lower() for j in joins for i in j.args.get("using") or []}
+
+
+def _selects_star(select: exp.Select) -> bool:
+    return any(
         isinstance(e.unalias(), exp.Star)
         or (isinstance(e, exp.Column) and isinstance(e.this, exp.Star))
         for e in select.expressions
     )
-    stars = stars or any(
-        isinstance(c.parent, exp.Anonymous)
-        for c in select.find_all(exp.Star)
-        if c.parent and c.parent.name.lower() != "count"
-    )
-    columns = every if stars else [c for c in every if c.lower() in named or c == entry.time_column]
-    return columns, _conditions(select, node, {c.lower() for c in every})
+
+
+def _calls_with_star(select: exp.Select) -> bool:
+    """Tell whether `*` is an argument of a function that is not COUNT."""
+    parents = [star.parent for star in select.find_all(exp.Star)]
+    return any(isinstance(p, exp.Anonymous) and p.name.lower() != "count" for p in parents)
 
 
 def _expand_stars(select: exp.Select, entry: External) -> None:
@@ -155,36 +173,38 @@ def _expand_stars(select: exp.Select, entry: External) -> None:
 
 
 def _conditions(select: exp.Select, node: exp.Table, columns: set[str]) -> list[exp.Expr]:
+    """Find the conditions of WHERE that concern only the table *node* and its *columns*."""
     joins = select.args.get("joins") or []
-    outer = any(
-        j.args.get("side")
-        or str(j.args.get("kind") or "") not in _KINDS_THAT_KEEP
-        or j.args.get("method")
-        for j in joins
-    )
     where = select.args.get("where")
-    if where is None or outer:
+    if where is None or not all(map(_keeps_conditions, joins)):
         return []
+    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
     alias = node.alias_or_name.lower()
-    alone = not joins
-    found = []
-    for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-        named = list(part.find_all(exp.Column))
-        mine = all(c.table.lower() == alias if c.table else alone for c in named)
-        known = all(
-            c.name.lower() in columns or c.name.lower() in ("tbname", "_tp_time") for c in named
-        )
-        if (
-            named
-            and mine
-            and known
-            and not any(isinstance(n, exp.Subquery | exp.Exists | exp.Select) for n in part.walk())
-        ):
-            found.append(part)
-    return found
+    known = {*columns, "tbname", "_tp_time"}
+    return [part for part in parts if _concerns(part, alias, known, alone=not joins)]
 
 
-def _unqualified(node: exp.Expr) -> exp.Expr:
+def _keeps_conditions(join: exp.Join) -> bool:
+    """Tell whether a condition may be met before the join as well as behind it."""
+    if join.args.get("side") or join.args.get("method"):
+        return False
+    return str(join.args.get("kind") or "") in _KINDS_THAT_KEEP
+
+
+def _concerns(part: exp.Expr, alias: str, known: set[str], *, alone: bool) -> bool:
+    """Tell whether *part* reads nothing but *known* columns of the table called *alias*.
+
+    Args:
+        alone: it is the only table, so columns need not name it.
+    """
+    named = list(part.find_all(exp.Column))
+    if not named or part.find(exp.Subquery, exp.Exists, exp.Select) is not None:
+        return False
+    mine = all(c.table.lower() == alias if c.table else alone for c in named)
+    return mine and all(c.name.lower() in known for c in named)
+
+
+def _drop_qualifiers(node: exp.Expr) -> exp.Expr:
     def plain(n: exp.Expr) -> exp.Expr:
         if isinstance(n, exp.Column) and n.table:
             n.set("table", None)

@@ -85,7 +85,7 @@ def source_of(sql: str) -> tuple[Query, exp.Select, exp.Table]:
     return statement, *check(statement, statement.query)
 
 
-def pointed_at(select: exp.Select, database: str, name: str) -> str:
+def point_at(select: exp.Select, database: str, name: str) -> str:
     """The SQL of *select*, as `source_of` gave it, over another table; what it called the old one
     stays as an alias.
     """
@@ -130,102 +130,131 @@ def check(statement: Query, select: exp.Select) -> tuple[exp.Select, exp.Table]:
 def compile_selection(
     sql: str, source: Description, timezone: str = "UTC", now: int = 0
 ) -> Selection:
-    """*now* is epoch nanoseconds. Raises SqlError: not a plain SELECT, unknown columns, wrong
-    types.
+    """Compile a SELECT that filters and projects rows of *source*.
+
+    Args:
+        now: epoch nanoseconds.
+
+    Raises:
+        SqlError: not a plain SELECT, unknown columns, wrong types.
     """
     statement, select, table = source_of(sql)
-    known = {c.name: c.type for c in source.fields} | {"tbname": TBNAME}
-    frame_names: dict[str, str] = {}
-    for name, (held, kind) in VIRTUAL.items():
-        if name not in known:
-            known[held] = kind
-            frame_names[name] = held
-    for alias in TIME_ALIASES:
-        if alias not in known:
-            frame_names[alias] = source.time_column
-    qualifiers = {
-        table.alias_or_name.lower(),
-        source.name.lower(),
-        (source.child or source.name).lower(),
-    }
-
-    def bound(node: exp.Expr) -> exp.Expr:
-        if (
-            isinstance(node, exp.Anonymous)
-            and str(node.this).lower() in ("earliest_ts", "earliest_timestamp")
-            and not node.expressions
-        ):
-            return exp.Literal.string("1970-01-01 00:00:00Z")
-        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-            return node
-        if node.table and node.table.lower() not in qualifiers:
-            raise statement.error(f"{node.table} is not in FROM", node, code="E_UNKNOWN_COLUMN")
-        made = exp.Column(
-            this=exp.Identifier(this=frame_names.get(node.name.lower(), node.name), quoted=False)
-        )
-        made.meta.update(node.meta)
-        return made
-
-    def compiled(node: exp.Expr) -> tuple[pl.Expr, ColumnType]:
-        made = compile_expression(
-            node.copy().transform(bound, copy=False),
-            known,
-            precision=source.precision,
-            timezone=timezone,
-            source=statement.source,
-        )
-        return made.expr, made.type
-
+    scope = _Scope(statement, table, source, timezone)
     outputs: list[Column] = []
     items: list[pl.Expr] = []
     for item in select.expressions:
         if isinstance(item, exp.Star):
             outputs += source.fields
             items += [pl.col(c.name) for c in source.fields]
-            continue
-        if isinstance(item, exp.Column) and item.name.lower() == "tbname":
-            continue  # every row has it
-        expression, kind = compiled(item)
-        name = item.alias or (
-            item.name
-            if isinstance(item, exp.Column)
-            else str(item.meta.get("sql") or item.sql(dialect="penstock"))
+        elif not _is_tbname(item):  # every row has that
+            expression, kind = scope.compile(item)
+            name = _output_name(item, source)
+            outputs.append(Column(name, kind))
+            items.append(expression.alias(name))
+    _check_names(outputs, statement)
+    where = select.args.get("where")
+    condition = None if where is None else scope.condition(where.this)
+    expressions = items if condition is None else [*items, condition]
+    return Selection(
+        tuple(outputs),
+        frozenset(name for e in expressions for name in e.meta.root_names()),
+        tuple(items),
+        condition,
+        now * TICKS_PER_SECOND[source.precision] // 10**9,
+    )
+
+
+class _Scope:
+    """Names that expressions of one SELECT may use, and what they stand for in a decoded frame."""
+
+    def __init__(
+        self, statement: Query, table: exp.Table, source: Description, timezone: str
+    ) -> None:
+        self._statement = statement
+        self._source = source
+        self._timezone = timezone
+        self._kinds = {c.name: c.type for c in source.fields} | {"tbname": TBNAME}
+        #: column of the frame by its name in SQL, where they differ
+        self._frame_names: dict[str, str] = {}
+        for name, (frame_name, kind) in VIRTUAL.items():
+            if name not in self._kinds:
+                self._kinds[frame_name] = kind
+                self._frame_names[name] = frame_name
+        for alias in TIME_ALIASES:
+            if alias not in self._kinds:
+                self._frame_names[alias] = source.time_column
+        self._qualifiers = {
+            table.alias_or_name.lower(),
+            source.name.lower(),
+            (source.child or source.name).lower(),
+        }
+
+    def compile(self, node: exp.Expr) -> tuple[pl.Expr, ColumnType]:
+        compiled = compile_expression(
+            node.copy().transform(self._bind, copy=False),
+            self._kinds,
+            precision=self._source.precision,
+            timezone=self._timezone,
+            source=self._statement.source,
         )
-        spelled = next((c.name for c in source.fields if c.name.lower() == name.lower()), name)
-        outputs.append(Column(spelled, kind))
-        items.append(expression.alias(spelled))
+        return compiled.expr, compiled.type
+
+    def condition(self, node: exp.Expr) -> pl.Expr:
+        """Compile what WHERE says; NULL does not pass."""
+        condition, kind = self.compile(node)
+        if kind.kind != "BOOL":
+            raise self._statement.error(
+                "WHERE needs a condition", node, code="E_TYPE", detail=f"this is {kind}"
+            )
+        return condition.fill_null(False)
+
+    def _bind(self, node: exp.Expr) -> exp.Expr:
+        """Replace a name by that of the frame's column."""
+        if _is_earliest_time(node):
+            return exp.Literal.string("1970-01-01 00:00:00Z")
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            return node
+        if node.table and node.table.lower() not in self._qualifiers:
+            raise self._statement.error(
+                f"{node.table} is not in FROM", node, code="E_UNKNOWN_COLUMN"
+            )
+        name = self._frame_names.get(node.name.lower(), node.name)
+        column = exp.Column(this=exp.Identifier(this=name, quoted=False))
+        column.meta.update(node.meta)
+        return column
+
+
+def _is_earliest_time(node: exp.Expr) -> bool:
+    if not isinstance(node, exp.Anonymous) or node.expressions:
+        return False
+    return str(node.this).lower() in ("earliest_ts", "earliest_timestamp")
+
+
+def _is_tbname(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Column) and item.name.lower() == "tbname"
+
+
+def _output_name(item: exp.Expr, source: Description) -> str:
+    """Return the name of a selected column, spelled as in *source* where it has one of that
+    name.
+    """
+    name = item.alias
+    if not name:
+        is_column = isinstance(item, exp.Column)
+        name = item.name if is_column else str(item.meta.get("sql") or item.sql(dialect="penstock"))
+    return next((c.name for c in source.fields if c.name.lower() == name.lower()), name)
+
+
+def _check_names(outputs: list[Column], statement: Query) -> None:
+    """Raise SqlError for a name that is selected twice or is the link's own."""
     seen = set(SYSTEM)
     for column in outputs:
-        if column.name.lower() in seen:
-            what = (
-                "is a name of the link's own"
-                if column.name.lower() in SYSTEM
-                else "is selected twice"
-            )
+        name = column.name.lower()
+        if name in seen:
+            what = "is a name of the link's own" if name in SYSTEM else "is selected twice"
             raise statement.error(
                 f'"{column.name}" {what}',
                 code="E_DUPLICATE_COLUMN",
                 hint="give it another name with AS",
             )
-        seen.add(column.name.lower())
-    where = select.args.get("where")
-    condition = None
-    if where is not None:
-        condition, kind = compiled(where.this)
-        if kind.kind != "BOOL":
-            raise statement.error(
-                "WHERE needs a condition", where.this, code="E_TYPE", detail=f"this is {kind}"
-            )
-        condition = condition.fill_null(False)
-    read = {
-        name
-        for e in (*items, *([condition] if condition is not None else []))
-        for name in e.meta.root_names()
-    }
-    return Selection(
-        tuple(outputs),
-        frozenset(read),
-        tuple(items),
-        condition,
-        now * TICKS_PER_SECOND[source.precision] // 10**9,
-    )
+        seen.add(name)

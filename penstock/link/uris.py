@@ -40,7 +40,7 @@ class UriError(PenstockError):
 
 @dataclass(frozen=True)
 class TableUri:
-    """What a URI says. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for
+    """The parts of a URI. `query` (or `serial`) is for pq; `host`, `port`, `app` and `proxied` for
     dh.
     """
 
@@ -102,7 +102,7 @@ def _pq(authority: str, path: str, options: str | None) -> TableUri:
         raise UriError(
             "there is no /scope/ behind the query's name", hint="a / within the name is written %2F"
         )
-    table = decoded(path[len("/scope/") :])
+    table = decode(path[len("/scope/") :])
     if not table:
         raise UriError("the URI names no table", hint="pq://name/scope/table")
     name: str | None
@@ -111,7 +111,7 @@ def _pq(authority: str, path: str, options: str | None) -> TableUri:
         name = None
         serial = _number("serial", authority)
     else:
-        name = decoded(authority.removeprefix("name:"))
+        name = decode(authority.removeprefix("name:"))
         serial = None
         if not name:
             raise UriError("the URI names no query", hint="pq://name/scope/table")
@@ -121,31 +121,9 @@ def _pq(authority: str, path: str, options: str | None) -> TableUri:
 def _dh(
     scheme: Literal["dh", "dh+plain"], authority: str, path: str, options: str | None
 ) -> TableUri:
-    host = None
-    port = None
-    if authority:
-        match = _HOST.match(authority)
-        if match is None:
-            raise UriError(f"{authority!r} is no host", hint="host or host:port")
-        host = match.group(1)
-        port = int(match.group(2)) if match.group(2) else DH_PORTS[scheme]
-        if not 0 < port < 65536:
-            raise UriError(f"{port} is no port")
-    elif scheme == "dh+plain":
-        raise UriError("the URI names no host")
+    host, port = _host_and_port(scheme, authority)
     if options is not None:
-        if options.startswith("uri=") and not path.strip("/"):
-            if host is None:
-                raise UriError("the URI names no host that could resolve another")
-            inner = options[len("uri=") :]
-            target = parse(inner if inner.startswith(("dh://", "dh+plain://")) else decoded(inner))
-            if target.proxied is not None:
-                raise UriError("one host may resolve for another, not a chain of them")
-            return TableUri(scheme, target.table, host=host, port=port, proxied=target)
-        raise UriError(
-            f"options are for pq:// URIs: {options[:60]}",
-            hint="give them to the builder, or use pq://",
-        )
+        return _parse_proxied(scheme, host, port, path, options)
     parts = path.split("/")[1:]
     if len(parts) >= 2 and parts[0] == "scope":
         return TableUri(scheme, _safe("/".join(parts[1:])), host=host, port=port)
@@ -163,8 +141,40 @@ def _dh(
     )
 
 
+def _host_and_port(scheme: str, authority: str) -> tuple[str | None, int | None]:
+    if not authority:
+        if scheme == "dh+plain":
+            raise UriError("the URI names no host")
+        return None, None
+    match = _HOST.match(authority)
+    if match is None:
+        raise UriError(f"{authority!r} is no host", hint="host or host:port")
+    port = int(match.group(2)) if match.group(2) else DH_PORTS[scheme]
+    if not 0 < port < 65536:
+        raise UriError(f"{port} is no port")
+    return match.group(1), port
+
+
+def _parse_proxied(
+    scheme: Literal["dh", "dh+plain"], host: str | None, port: int | None, path: str, options: str
+) -> TableUri:
+    """Parse `?uri=…`, which the host resolves; a dh URI has no other options."""
+    if not options.startswith("uri=") or path.strip("/"):
+        raise UriError(
+            f"options are for pq:// URIs: {options[:60]}",
+            hint="give them to the builder, or use pq://",
+        )
+    if host is None:
+        raise UriError("the URI names no host that could resolve another")
+    inner = options[len("uri=") :]
+    target = parse(inner if inner.startswith(("dh://", "dh+plain://")) else decode(inner))
+    if target.proxied is not None:
+        raise UriError("one host may resolve for another, not a chain of them")
+    return TableUri(scheme, target.table, host=host, port=port, proxied=target)
+
+
 def _safe(name: str) -> str:
-    name = decoded(name)
+    name = decode(name)
     if not _SAFE.match(name):
         raise UriError(
             f"{name!r} cannot stand in a dh URI",
@@ -173,8 +183,8 @@ def _safe(name: str) -> str:
     return name
 
 
-def decoded(text: str) -> str:
-    """`%XX` as UTF-8, once. Raises UriError where that is not possible."""
+def decode(text: str) -> str:
+    """Decode `%XX` as UTF-8, once. Raises UriError where that is not possible."""
     out = bytearray()
     at = 0
     while at < len(text):
@@ -193,7 +203,8 @@ def decoded(text: str) -> str:
         raise UriError(f"{text[:60]!r} is no UTF-8") from None
 
 
-def _with_options(uri: TableUri, options: str | None) -> TableUri:
+def _split_options(options: str | None) -> dict[str, str | None]:
+    """Return the text of each option; None for one without `=`."""
     given: dict[str, str | None] = {}
     for item in options.split("&") if options else ():
         key, equals, text = item.partition("=")
@@ -202,14 +213,17 @@ def _with_options(uri: TableUri, options: str | None) -> TableUri:
         if key in given:
             raise UriError(f"{key} is given twice")
         given[key] = text if equals else None
+    return given
+
+
+def _with_options(uri: TableUri, options: str | None) -> TableUri:
+    given = _split_options(options)
     fields: dict[str, object] = {}
     for key, value in given.items():
         fields.update(_OPTIONS[key](key, value))
     if fields.get("snapshot"):
-        live = [
-            k for k in ("onDisconnect", "retryWindowMillis", "maxRetries", "blink") if k in given
-        ]
-        if live and not (live == ["blink"] and not fields.get("blink")):
+        live = [key for key in _LIVE_OPTIONS if key in given]
+        if live and (live != ["blink"] or fields.get("blink")):
             raise UriError(f"{live[0]} has no meaning for a snapshot")
     return replace(uri, **fields)  # type: ignore[arg-type]
 
@@ -229,7 +243,7 @@ def _number(key: str, value: str | None) -> int:
 
 
 def _columns(key: str, value: str | None) -> dict[str, object]:
-    names = tuple(decoded(part) for part in (value or "").split(","))
+    names = tuple(decode(part) for part in (value or "").split(","))
     if not all(names):
         raise UriError("a name in columns is empty")
     if len({n.lower() for n in names}) < len(names):
@@ -264,8 +278,14 @@ _OPTIONS: dict[str, Callable[[str, str | None], dict[str, object]]] = {
 }
 
 
+#: options of a table that is followed
+_LIVE_OPTIONS = ("onDisconnect", "retryWindowMillis", "maxRetries", "blink")
+
+
 def period(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises UriError."""
+    """Return the milliseconds of an ISO 8601 duration of days, hours, minutes and seconds. Raises
+    UriError.
+    """
     match = _PERIOD.match(text)
     if match is None or not any(match.groups()) or text.endswith("T"):
         raise UriError(
@@ -280,22 +300,11 @@ def period(text: str) -> int:
 
 
 def render(uri: TableUri) -> str:
-    """The canonical text: `parse(render(x)) == x`."""
+    """Return the canonical text: `parse(render(x)) == x`."""
     if uri.scheme == "pq":
-        if uri.serial is not None:
-            name = str(uri.serial)
-        else:
-            encoded = quote(uri.query or "", safe="")
-            # a name that looks like a serial, or like one that is marked as a name
-            name = (
-                f"name:{encoded}"
-                if (encoded.isascii() and encoded.isdigit()) or encoded.startswith("name:")
-                else encoded
-            )
         options = _options(uri)
-        return f"pq://{name}/scope/{quote(uri.table, safe='')}" + (
-            "?" + "&".join(options) if options else ""
-        )
+        end = "?" + "&".join(options) if options else ""
+        return f"pq://{_query_name(uri)}/scope/{quote(uri.table, safe='')}{end}"
     port = "" if uri.host is None or uri.port == DH_PORTS[uri.scheme] else f":{uri.port}"
     head = f"{uri.scheme}://{uri.host or ''}{port}"
     if uri.proxied is not None:
@@ -304,6 +313,15 @@ def render(uri: TableUri) -> str:
     if uri.app is not None:
         return f"{head}/app/{uri.app}/field/{uri.table}"
     return f"{head}/{uri.kind}/{uri.table}"
+
+
+def _query_name(uri: TableUri) -> str:
+    if uri.serial is not None:
+        return str(uri.serial)
+    encoded = quote(uri.query or "", safe="")
+    # a name that looks like a serial, or like one that is marked as a name
+    ambiguous = (encoded.isascii() and encoded.isdigit()) or encoded.startswith("name:")
+    return f"name:{encoded}" if ambiguous else encoded
 
 
 def _options(uri: TableUri) -> list[str]:
@@ -321,8 +339,10 @@ def _options(uri: TableUri) -> list[str]:
     if uri.blink:
         options.append("blink=require" if uri.blink_required else "blink")
     if uri.wait_timeout_ms is not None:
-        seconds, millis = divmod(uri.wait_timeout_ms, 1000)
-        options.append(
-            f"waitTimeout=PT{seconds}.{millis:03d}S" if millis else f"waitTimeout=PT{seconds}S"
-        )
+        options.append(f"waitTimeout={_spell_period(uri.wait_timeout_ms)}")
     return options
+
+
+def _spell_period(milliseconds: int) -> str:
+    seconds, millis = divmod(milliseconds, 1000)
+    return f"PT{seconds}.{millis:03d}S" if millis else f"PT{seconds}S"

@@ -84,7 +84,10 @@ def prepare(layout: Layout, ports: Ports, *, is_open: bool = False) -> None:
     """
     (layout.kafka / "log4j2.yaml").write_text(_LOGGING, encoding="utf-8")
     config = layout.kafka / "server.properties"
-    properties = {**_properties(layout, ports), **(_open() if is_open else _guarded(layout))}
+    properties = {
+        **_properties(layout, ports),
+        **(_open() if is_open else _login_properties(layout)),
+    }
     text = "".join(f"{key}={value}\n" for key, value in properties.items())
     # it holds the mesh's password
     with open(
@@ -213,7 +216,7 @@ def _open() -> Mapping[str, str]:
     return {"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,CLIENTS:PLAINTEXT"}
 
 
-def _guarded(layout: Layout) -> Mapping[str, str | int]:
+def _login_properties(layout: Layout) -> Mapping[str, str | int]:
     """Return the properties of a broker that asks for a login and lets users do what its rules say.
 
     The mesh itself logs in by PLAIN, with a password that stands in the broker's file: so a mesh

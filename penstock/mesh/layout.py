@@ -1,4 +1,4 @@
-"""Where a mesh keeps its files and which ports it listens on.
+"""Files and ports of a mesh.
 
 Ports are a base and fixed distances from it, so that one number moves a whole mesh; each can be set
 by itself; `auto` picks free ones. Refused: a port that is taken, before anything is started.
@@ -59,8 +59,8 @@ class Ports:
         return self.by_name[name]
 
 
-def fixed_ports(base: int = DEFAULT_PORT_BASE, own: Mapping[str, int] | None = None) -> Ports:
-    """*base* plus each distance; *own* replaces single ones.
+def ports_from(base: int = DEFAULT_PORT_BASE, own: Mapping[str, int] | None = None) -> Ports:
+    """Return *base* plus each distance; *own* replaces single ones.
 
     Raises:
         ConfigError: *own* has an unknown name, or a number is no port.
@@ -198,24 +198,24 @@ class Layout:
 
     def secret(self, name: str) -> Path:
         """File `<name>.password`, generated at first use and readable by its owner only."""
-        return _generated(self.secrets / f"{name}.password", _PASSWORD_BYTES)
+        return _ensure_secret(self.secrets / f"{name}.password", _PASSWORD_BYTES)
 
     @property
     def token_key(self) -> Path:
         """File with the key that signs tokens, generated at first use and readable by its owner
         only.
         """
-        return _generated(self.secrets / "token.key", _KEY_BYTES)
+        return _ensure_secret(self.secrets / "token.key", _KEY_BYTES)
 
     @property
     def metrics_key(self) -> Path:
         """File with the key that opens names in metrics, generated at first use and readable by its
         owner only.
         """
-        return _generated(self.secrets / "metrics.key", _PASSWORD_BYTES)
+        return _ensure_secret(self.secrets / "metrics.key", _PASSWORD_BYTES)
 
 
-def _generated(path: Path, size: int) -> Path:
+def _ensure_secret(path: Path, size: int) -> Path:
     """Return *path*; write *size* random bytes as text into it if there is no such file."""
     if not path.exists():
         fresh = path.with_suffix(".new")

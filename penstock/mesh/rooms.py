@@ -198,8 +198,25 @@ def addresses(
 
 
 def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
-    """The rooms of *options* in the order to start them."""
-    bootstrap = f"127.0.0.1:{ports['kafka']}"
+    """Plan the rooms of *options* in the order to start them."""
+    common = _environment(layout, ports, options)
+    servers = tuple(name for name in SERVERS if name in options.rooms)
+    rooms = []
+    if "kafka" in options.rooms:
+        rooms.append(_kafka_room(layout, ports, options, common))
+    if "redis" in options.rooms:
+        rooms.append(_redis_room(layout, ports, common))
+    rooms += [
+        _python_room(name, layout, ports, common, servers)
+        for name in PACKAGES
+        if name in options.rooms
+    ]
+    rooms += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
+    return rooms
+
+
+def _environment(layout: Layout, ports: Ports, options: Options) -> dict[str, str]:
+    """Return the variables that all rooms share."""
     common = {
         **ALLOCATORS,
         **os.environ,
@@ -231,38 +248,31 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
     for variable, room in own:
         if room in options.rooms:
             common.pop(variable, None)
-    servers = tuple(name for name in SERVERS if name in options.rooms)
-    found = []
-    if "kafka" in options.rooms:
-        found.append(
-            Room(
-                "kafka",
-                kafka.command(layout),
-                common,
-                needs=(),
-                waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
-                prepare=lambda: _prepare_kafka(layout, ports, is_open=options.open_kafka),
-                on_ready=lambda: kafka.create_built_in_topics(bootstrap),
-            )
-        )
-    if "redis" in options.rooms:
-        found.append(
-            Room(
-                "redis",
-                redis_server.command(layout),
-                common,
-                needs=(),
-                waits_for=lambda: "" if redis_server.is_ready(layout, ports) else "PING",
-                prepare=lambda: redis_server.prepare(layout, ports),
-            )
-        )
-    found += [
-        _python_room(name, layout, ports, common, servers)
-        for name in PACKAGES
-        if name in options.rooms
-    ]
-    found += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
-    return found
+    return common
+
+
+def _kafka_room(layout: Layout, ports: Ports, options: Options, common: dict[str, str]) -> Room:
+    bootstrap = f"127.0.0.1:{ports['kafka']}"
+    return Room(
+        "kafka",
+        kafka.command(layout),
+        common,
+        needs=(),
+        waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
+        prepare=lambda: _prepare_kafka(layout, ports, is_open=options.open_kafka),
+        on_ready=lambda: kafka.create_built_in_topics(bootstrap),
+    )
+
+
+def _redis_room(layout: Layout, ports: Ports, common: dict[str, str]) -> Room:
+    return Room(
+        "redis",
+        redis_server.command(layout),
+        common,
+        needs=(),
+        waits_for=lambda: "" if redis_server.is_ready(layout, ports) else "PING",
+        prepare=lambda: redis_server.prepare(layout, ports),
+    )
 
 
 def _prepare_kafka(layout: Layout, ports: Ports, *, is_open: bool) -> None:
@@ -324,7 +334,7 @@ def unresponsive(why: str) -> bool:
 
 
 def _ask(port: int) -> str:
-    """What /readyz says is missing."""
+    """Return what /readyz says is missing."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
             return ""

@@ -75,7 +75,7 @@ class RunningMesh:
         return self.settings["PENSTOCK_STORE_URL"]
 
     def node_url(self, alias: str) -> str:
-        """Where a node of stream tables serves."""
+        """Return the URL of a node of stream tables."""
         scheme = "https" if self.gateway_url.startswith("https") else "http"
         return f"{scheme}://127.0.0.1:{self.state()['ports'][alias.lower()]}"
 

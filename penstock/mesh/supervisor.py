@@ -142,7 +142,7 @@ class Supervisor:
             on_change(self.state())
 
     def state(self) -> dict[str, Any]:
-        """What `run/mesh.json` holds."""
+        """Return what `run/mesh.json` holds."""
         return {
             "supervisor": os.getpid(),
             "started": self._started,
@@ -160,7 +160,7 @@ class Supervisor:
         now = time.monotonic()
         status = kept.child.exit_status() if kept.child is not None else None
         if status is not None:
-            self._ended(kept, status, now)
+            self._note_end(kept, status, now)
         if kept.child is None:
             if kept.state == "failed" or now < kept.not_before:
                 return
@@ -182,26 +182,29 @@ class Supervisor:
         self._look(kept, now)
         self._end_if_silent(kept, now)
 
+    def _take_answer(self, kept: Kept, why: str, now: float) -> None:
+        """Note that a room is ready, or *why* it is not."""
+        kept.why = why
+        if kept.ready_since is None or not unresponsive(why):
+            kept.silent_since = None
+        else:
+            kept.silent_since = kept.silent_since or now
+        if why:
+            kept.state = "starting" if kept.ready_since is None else "unready"
+            kept.not_before = now + 0.1
+            return
+        if not kept.ever_ready:
+            kept.room.on_ready()
+            kept.ever_ready = True
+        kept.state = "ready"
+        kept.ready_since = kept.ready_since or now
+        kept.not_before = now + 2.0
+
     def _look(self, kept: Kept, now: float) -> None:
         """Take the answer of the last question about readiness, ask the next."""
         if kept.check is not None and kept.check.done():
-            kept.why = kept.check.result()
-            answers = kept.ready_since is None or not unresponsive(kept.why)
-            kept.silent_since = None if answers else kept.silent_since or now
-            if not kept.why and not kept.ever_ready:
-                kept.room.on_ready()
-                kept.ever_ready = True
-            kept.state = (
-                "ready"
-                if not kept.why
-                else "unready"
-                if kept.ready_since is not None
-                else "starting"
-            )
-            if kept.state == "ready":
-                kept.ready_since = kept.ready_since or now
+            self._take_answer(kept, kept.check.result(), now)
             kept.check = None
-            kept.not_before = now + (2.0 if kept.state == "ready" else 0.1)
         if kept.check is None and now >= kept.not_before:
             kept.check = self._checks.submit(kept.room.waits_for)
 
@@ -222,7 +225,7 @@ class Supervisor:
             kept.child.ask_to_stop()
             kept.kill_at = now + min(stop_seconds(kept.room.name), limit)
 
-    def _ended(self, kept: Kept, status: int, now: float) -> None:
+    def _note_end(self, kept: Kept, status: int, now: float) -> None:
         assert kept.child is not None
         kept.child.kill()  # what it left behind in its group
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
@@ -269,7 +272,7 @@ class Supervisor:
         _logger.info("stopping", signal=signal.Signals(number).name)
 
     def _stop(self) -> None:
-        """Rooms first, then what they need; each may finish, but not for ever."""
+        """Stop rooms first, then what they need; each may finish, but not for ever."""
         self._stopping = True
         self._write(json.dumps(self.state()))
         servers = [
@@ -284,13 +287,7 @@ class Supervisor:
                     kept.child.ask_to_stop()
             deadline = time.monotonic() + max((stop_seconds(k.room.name) for k in group), default=0)
             for kept in group:
-                if kept.child:
-                    if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
-                        _logger.warning("room did not stop in time", child=kept.room.name)
-                    kept.child.kill()
-                kept.child = None
-                kept.state = "stopped"
-                kept.why = ""
+                _await_end(kept, deadline)
         self._checks.shutdown(cancel_futures=True)
         _end_orphans(self._layout)
         self._layout.empty_temporary()
@@ -388,3 +385,14 @@ def _lock(layout: Layout) -> IO[str]:
         hint = "`penstock status` shows it, `penstock down` stops it; --data-dir starts another"
         raise ConfigError(f"a mesh runs already in {layout.root}", hint=hint) from wrong
     return file
+
+
+def _await_end(kept: Kept, deadline: float) -> None:
+    """Wait for a room to finish; after *deadline* end it."""
+    if kept.child:
+        if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
+            _logger.warning("room did not stop in time", child=kept.room.name)
+        kept.child.kill()
+    kept.child = None
+    kept.state = "stopped"
+    kept.why = ""

@@ -1,1 +1,1 @@
-"""What the mesh needs that pip does not bring: pinned jars, a Java runtime, a redis-server."""
+"""Setting up what pip does not bring: pinned jars, a Java runtime, a redis-server."""

@@ -59,8 +59,8 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock"
 
 
-def locked(which: JarSet) -> list[Jar]:
-    """The jars of one set, in the lock's order."""
+def read_lock(which: JarSet) -> list[Jar]:
+    """Read the jars of one set, in the lock's order."""
     found = []
     for line in _lock_text().splitlines():
         if line.startswith(f"{which} "):
@@ -81,7 +81,7 @@ def paths(which: JarSet) -> list[Path]:
         raise ConfigError(
             f"the {which} jars are not in {directory}", hint="run `make setup` or `penstock setup`"
         )
-    return [directory / jar.file_name for jar in locked(which)]
+    return [directory / jar.file_name for jar in read_lock(which)]
 
 
 def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
@@ -105,10 +105,10 @@ def fetch(which: JarSet, console: Console | None = None) -> list[Path]:
         Progress(*columns, console=console or Console(stderr=True)) as progress,
         ThreadPoolExecutor(_THREADS, thread_name_prefix="jars") as pool,
     ):
-        task = progress.add_task(f"{which} jars", total=len(locked(which)))
+        task = progress.add_task(f"{which} jars", total=len(read_lock(which)))
         waiting = {
             pool.submit(_retrieve, f"{base}/{jar.path}", jar, directory): jar
-            for jar in locked(which)
+            for jar in read_lock(which)
         }
         for done in as_completed(waiting):
             try:
@@ -166,7 +166,7 @@ def repository() -> str:
 
 
 def _settings_mirror(settings: Path) -> str | None:
-    """The mirror of central, else the first repository, of a Maven settings file."""
+    """Find the mirror of central, else the first repository, in a Maven settings file."""
     try:
         root = ElementTree.parse(settings).getroot()
     except (OSError, ElementTree.ParseError):
@@ -174,15 +174,11 @@ def _settings_mirror(settings: Path) -> str | None:
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
     for mirror in root.iter("mirror"):
-        if any(
-            part.strip() in ("*", "central", "external:*")
-            for part in (mirror.findtext("mirrorOf") or "").split(",")
-        ):
+        mirrored = {part.strip() for part in (mirror.findtext("mirrorOf") or "").split(",")}
+        if mirrored & {"*", "central", "external:*"}:
             return (mirror.findtext("url") or "").strip() or None
-    for found in root.iter("repository"):
-        if address := (found.findtext("url") or "").strip():
-            return address
-    return None
+    addresses = ((r.findtext("url") or "").strip() for r in root.iter("repository"))
+    return next(filter(None, addresses), None)
 
 
 def _ivy_default() -> str | None:

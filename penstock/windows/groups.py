@@ -240,7 +240,7 @@ class Groups:
         ):  # results of one table alone are one record wherever they go
             own = beside(own, self._places(keys, ids))
         children = [
-            a if not n else names.named_child(n, stable, g)
+            a if not n else names.child_name(n, stable, g)
             for n, a, g in zip(named, own, ids, strict=True)
         ]
         named_so = pl.Series("tbname", children, dtype=pl.String)

@@ -14,7 +14,7 @@ from penstock import bus as kafka
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.connections import Connections, guarded
+from penstock.connections import Connections, counting_connection
 from penstock.gate import Gate, Halts
 from penstock.health import Health
 from penstock.link.frames import CREDIT, MAX_FRAME
@@ -115,7 +115,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             server_header=None,
             close_timeout=1.0,
             open_timeout=settings.header_seconds,
-            create_connection=guarded(connections),
+            create_connection=counting_connection(connections),
         )
         async with server:
             health.ready("socket")

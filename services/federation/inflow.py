@@ -87,7 +87,7 @@ class Inflow(Persistent):
         password = external.secret(settings.data_dir, self._id)
         client = "penstock-federation"
         options = topic.options(password)
-        brokers = foreign.reached(
+        brokers = foreign.reach_brokers(
             topic,
             password,
             self._reach,

@@ -86,7 +86,7 @@ class Leaders:
         """
         registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        fetch = lambda: registry.described(groups, catalog(), registry.urls)  # noqa: E731
+        fetch = lambda: registry.describe(groups, catalog(), registry.urls)  # noqa: E731
         self._nodes = Nodes(fetch, f"Basic {basic}", among_nodes=True, context=context)
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")

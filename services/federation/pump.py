@@ -25,8 +25,11 @@ from penstock import names
 from penstock.bus import Publisher
 from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import Address, Channel, Link, LinkLost, Message, connect_any
+from penstock.link.address import Address, LinkLost
+from penstock.link.channel import Channel, Message
+from penstock.link.client import Link
 from penstock.link.description import Description
+from penstock.link.pool import connect_any
 from penstock.log import get
 from services.federation.misfits import CODES, Misfits, Unfit, deliver
 from services.federation.persistent import Persistent

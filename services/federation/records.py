@@ -33,7 +33,7 @@ class Found:
 
 def records_of(piece: Slice, table: Table) -> Found:
     """Return what a slice holds of *table*; decoded once for all who listen."""
-    return piece.shared(("link", table.id, table.schema_ids), lambda: _decode(piece, table))
+    return piece.share(("link", table.id, table.schema_ids), lambda: _decode(piece, table))
 
 
 def _decode(piece: Slice, table: Table) -> Found:

@@ -17,7 +17,10 @@ from collections.abc import AsyncGenerator, Sequence
 from penstock import vital
 from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import Address, Link, Message, connect_any
+from penstock.link.address import Address
+from penstock.link.channel import Message
+from penstock.link.client import Link
+from penstock.link.pool import connect_any
 
 _PREFIX = "x."
 _ASIDE = 4

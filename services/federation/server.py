@@ -241,7 +241,7 @@ class LinkServer:
             raise
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(channel.user, _remote(channel.connection), error)
+                audit.note_refusal(channel.user, _remote(channel.connection), error)
             await channel.say({"type": "error", **error.to_dict()})
         except vital.FAULTS as error:
             log.exception("a channel ended")

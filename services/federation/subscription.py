@@ -146,7 +146,7 @@ class LinkSubscription:
                 continue
             out += self._messages(_between(rows, low, at))
             low = at
-            if control.producer is None or not self.cursor.seen(
+            if control.producer is None or not self.cursor.check_seen(
                 piece.partition, control.producer, control.offset, control.ordinal
             ):
                 out.append(_control_message(control, int(offsets[at]), table))
@@ -158,7 +158,8 @@ class LinkSubscription:
         had = [
             record
             for record, producer, offset, ordinal in found.stamps
-            if record >= first and self.cursor.seen(piece.partition, producer, offset, ordinal)
+            if record >= first
+            and self.cursor.check_seen(piece.partition, producer, offset, ordinal)
         ]
         if found.rows.height and (had or first):
             return found.rows.filter((pl.col("_at") >= first) & ~pl.col("_at").is_in(had))

@@ -13,7 +13,7 @@ from penstock import turning
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.cursor import Cursor
-from penstock.feed import Feed, Feeds, Listening, worked
+from penstock.feed import Feed, Feeds, Listening, work_on
 from services.federation import stored
 from services.federation.channel import Channel
 from services.federation.lookup import TableLookup
@@ -103,7 +103,7 @@ class SubscriptionPump:
             pieces, near = await listening.since(partition, offset, end)
             quiet = quiet and near
             for piece in pieces:
-                messages = await worked(self._subscription.take, piece)
+                messages = await work_on(self._subscription.take, piece)
                 if messages:
                     messages[-1].header["behind"] = self._behind(feed)
                 await self._channel.give(messages)
@@ -111,7 +111,7 @@ class SubscriptionPump:
 
     async def _follow_turn(self, feed: Feed) -> Feed | None:
         """Return the feed of the next generation once that of *feed* has ended."""
-        after = turning.turned(self._catalog.catalog, feed.topic, self._subscription.cursor)
+        after = turning.turn(self._catalog.catalog, feed.topic, self._subscription.cursor)
         if after is None:
             return None
         present = await self._feeds.of(self._lookup.present(self._table).topic)
@@ -136,7 +136,7 @@ class SubscriptionPump:
             await self._channel.give(messages)
         subscription.cursor.offsets[partition] = max(where.next, log_begins)
         for producer, place in where.producers.items():
-            subscription.cursor.seen(partition, producer, *place)
+            subscription.cursor.check_seen(partition, producer, *place)
 
     def _behind(self, feed: Feed) -> int:
         """Count the records of the topic that the subscription has not come to."""

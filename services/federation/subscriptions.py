@@ -18,7 +18,7 @@ from penstock.cursor import Cursor
 from penstock.feed import Feed, Feeds
 from penstock.link import external
 from penstock.link.description import require_log
-from penstock.link.selection import pointed_at, source_of
+from penstock.link.selection import point_at, source_of
 from penstock.reach import Outbound
 from services.federation import relay
 from services.federation.channel import Channel
@@ -115,7 +115,7 @@ class LinkSubscriptions:
         """Return where a token goes on: in the topic that it is of, which may be of an earlier
         generation, if that still has what is wanted.
         """
-        topic, cursor = turning.resumed(self._catalog.catalog, present.topic, cursor)
+        topic, cursor = turning.resume(self._catalog.catalog, present.topic, cursor)
         feed = await self._feeds.of(topic)
         beginnings = feed.beginnings()
         if topic != present.topic and any(
@@ -136,7 +136,7 @@ class LinkSubscriptions:
             external.addresses(
                 entry, self._settings.data_dir, self._outbound.reach(entry.maker, link=True)
             ),
-            pointed_at(select, entry.remote_database, entry.remote_name),
+            point_at(select, entry.remote_database, entry.remote_name),
             entry.remote_database,
             str(request.get("from", "latest")),
             positions=bool(request.get("positions")),

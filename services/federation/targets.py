@@ -11,8 +11,11 @@ from typing import Any, Self
 import polars as pl
 import pyarrow as pa
 
-from penstock.link.client import Address, Channel, Link, connect_any
+from penstock.link.address import Address
+from penstock.link.channel import Channel
+from penstock.link.client import Link
 from penstock.link.description import Description
+from penstock.link.pool import connect_any
 from penstock.partition import partition as partition_number
 from penstock.partition import partition_of
 

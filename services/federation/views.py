@@ -25,8 +25,8 @@ from penstock.catalog.model import External, Table, View
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError
 from penstock.link import external
-from penstock.link.client import Address
-from penstock.link.selection import pointed_at, source_of
+from penstock.link.address import Address
+from penstock.link.selection import point_at, source_of
 from penstock.log import get
 from penstock.reach import Outbound
 from services.federation.appenders import Appenders
@@ -190,7 +190,7 @@ class Views(threading.Thread):
             view.created,
             shard,
             origin.shards[shard],
-            pointed_at(select, origin.database, origin.name),
+            point_at(select, origin.database, origin.name),
             origin.database,
             view.timezone,
             place,

@@ -17,7 +17,7 @@ from penstock import audit, bus, redis_link, tls, vital
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import SystemClock
-from penstock.connections import Connections, guarded
+from penstock.connections import Connections, counting_connection
 from penstock.health import Health
 from penstock.log import configure, get
 from penstock.nodes import Presence
@@ -80,7 +80,7 @@ async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Hea
         server_header=None,
         close_timeout=1.0,
         open_timeout=settings.header_seconds,
-        create_connection=guarded(connections),
+        create_connection=counting_connection(connections),
         ssl=tls.server(settings),
     )
     async with server:

@@ -28,9 +28,9 @@ from penstock.targets import (
     AllowList,
     TargetRefused,
     endpoint,
+    label_of,
     reason_of,
     resolve,
-    shown,
 )
 from services.notifier.cursor import Mark, PartitionCursor
 from services.notifier.message import NotifyMessage, NotifyTarget
@@ -77,7 +77,7 @@ class TargetDelivery:
         self._events: Counter[int] = Counter()
         #: why nothing can be delivered at the moment
         self.down = ""
-        self._label = shown(target.url)
+        self._label = label_of(target.url)
         #: whether everybody's messages may go where the connection goes
         self._listed = True
         #: streams whose maker may not have this target notified

@@ -104,7 +104,7 @@ class SubscriptionResolver:
         start = _start(request)
         topic = table.topic
         if isinstance(start, Cursor):
-            topic, start = turning.resumed(catalog, topic, start)
+            topic, start = turning.resume(catalog, topic, start)
         elif start == "earliest":
             topic = turning.earliest(catalog, topic)
         feed = await self._feeds.of(topic)

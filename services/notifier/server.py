@@ -30,7 +30,7 @@ from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader, Changed
 from penstock.clock import SystemClock, milliseconds
 from penstock.errors import AuthError, PenstockError
-from penstock.feed import Feed, Feeds, Listening, Slice, worked
+from penstock.feed import Feed, Feeds, Listening, Slice, work_on
 from penstock.health import Health
 from penstock.limits import Open
 from penstock.log import get
@@ -175,7 +175,7 @@ class Hub:
             )
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(self._users[connection], _remote(connection), error)
+                audit.note_refusal(self._users[connection], _remote(connection), error)
             await _send(
                 connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()}
             )
@@ -199,9 +199,9 @@ class Hub:
                 arrived = listening.arrival()
                 quiet = await self._give_pending(connection, key, listening, subscription, permit)
                 catalog = self._catalog.catalog
-                after = turning.turned(catalog, listening.feed.topic, subscription.cursor)
+                after = turning.turn(catalog, listening.feed.topic, subscription.cursor)
                 if after is not None:
-                    topic, subscription.cursor = turning.resumed(
+                    topic, subscription.cursor = turning.resume(
                         self._catalog.catalog, listening.feed.topic, after
                     )
                     listening.close()
@@ -253,7 +253,7 @@ class Hub:
     async def _give(
         self, connection: ServerConnection, key: str, subscription: Subscription, piece: Slice
     ) -> None:
-        message = await worked(subscription.take, piece)
+        message = await work_on(subscription.take, piece)
         if message is not None:
             head = json.dumps(
                 {"id": key, "type": message.kind, "token": subscription.cursor.token()}

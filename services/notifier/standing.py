@@ -17,7 +17,7 @@ import redis.asyncio
 
 from penstock import names
 from penstock.catalog.reader import CatalogReader
-from penstock.targets import shown
+from penstock.targets import label_of
 from services.notifier.delivery import TargetDelivery
 from services.notifier.message import NotifyTarget, targets_of
 
@@ -48,7 +48,9 @@ class TargetStanding:
 
 def _describe(deliveries: Sequence[TargetDelivery], stream_id: int) -> dict[str, Any] | None:
     """Describe what is wrong with the targets of a stream, if anything is."""
-    down = [f"NOTIFY target {shown(d.target.url)} is down: {d.down}" for d in deliveries if d.down]
+    down = [
+        f"NOTIFY target {label_of(d.target.url)} is down: {d.down}" for d in deliveries if d.down
+    ]
     waiting = sum(d.events_waiting(stream_id) for d in deliveries)
     if not down and not waiting:
         return None

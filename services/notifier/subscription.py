@@ -71,13 +71,13 @@ class RowSubscription:
         if table is None:
             return None
         key = (table.id, table.schema_ids)
-        found = piece.shared(("rows", *key), lambda: _decode(piece, table))
+        found = piece.share(("rows", *key), lambda: _decode(piece, table))
         offsets = piece.batch.offsets
         had = [
             record
             for record, producer, offset, ordinal in found.stamps
             if offsets[record] >= start
-            and self.cursor.seen(piece.partition, producer, offset, ordinal)
+            and self.cursor.check_seen(piece.partition, producer, offset, ordinal)
         ]
         rows = found.rows
         whole = True
@@ -92,7 +92,7 @@ class RowSubscription:
             return None
         return SubscriberMessage(
             "rows",
-            piece.shared(("text", *key), lambda: _text(rows)) if whole else _text(rows),
+            piece.share(("text", *key), lambda: _text(rows)) if whole else _text(rows),
             rows.height,
         )
 
@@ -139,10 +139,10 @@ class EventSubscription:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
-        for at, record, events in piece.shared("events", lambda: list(_events(piece))):
+        for at, record, events in piece.share("events", lambda: list(_events(piece))):
             if at < start or record.stream != self._stream:
                 continue
-            if not self.cursor.seen(
+            if not self.cursor.check_seen(
                 piece.partition, record.producer, record.offset, record.ordinal
             ):
                 found += [

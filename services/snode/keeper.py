@@ -24,7 +24,7 @@ from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.failpoints import Failpoints
 from penstock.health import SECONDS, Health
 from penstock.records import Manifest, decode
-from penstock.vault import Vault, masked
+from penstock.vault import Vault, mask_login
 from services.snode.retention import superfluous
 from services.snode.settings import SnodeSettings
 
@@ -189,7 +189,7 @@ class BackupKeeper:
                 self._count(subject)
         about = {
             "endpoint": self._endpoint,
-            "target": masked(self._settings.checkpoint_backup_dir),
+            "target": mask_login(self._settings.checkpoint_backup_dir),
             "note": "; ".join(self._notes.values()),
             "backups": sum(count for count, _ in self._held.values()),
             "newest": max((t for _, t in self._held.values()), default=None),

@@ -16,7 +16,7 @@ from sqlglot import exp
 from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.reader import CatalogReader
 from penstock.link import external, pushdown
-from penstock.link.client import Links
+from penstock.link.pool import Links
 from penstock.reach import Outbound
 
 #: virtual columns: where in the other side's log a row stands

@@ -187,7 +187,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             return flight.RecordBatchStream(table)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(user, _address(context), error)
+                audit.note_refusal(user, _address(context), error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
             raise flight.FlightServerError(

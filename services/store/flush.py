@@ -202,7 +202,7 @@ def remove_merged(
 ) -> int:
     """Remove files that a merged one took the place of *linger* seconds ago. Returns how many."""
     removed = 0
-    for part, whole in segments.merged(segments.directory(root, table_id, partition, topic)):
+    for part, whole in segments.find_merged(segments.directory(root, table_id, partition, topic)):
         if time.time() - whole.stat().st_mtime >= linger:
             part.unlink(missing_ok=True)
             removed += 1
@@ -232,7 +232,7 @@ def expire(root: str, table_id: int, partition: int, before: int, topic: str = "
     """KEEP: remove segments all of whose rows are older than *before* (ticks)."""
     where = segments.directory(root, table_id, partition, topic)
     gone = [s for s in segments.segments(where) if s.high < before]
-    for part, whole in segments.merged(where):
+    for part, whole in segments.find_merged(where):
         if any(whole == s.path for s in gone):
             part.unlink(missing_ok=True)
     for segment in gone:

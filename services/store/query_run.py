@@ -226,7 +226,7 @@ class QueryRun:
         found = self._source.resolve(self._request.database, table, self._request.statement)
         name = self._names.make()
         if found.external is not None:
-            needed = pushdown.needed(found.external, tree, table)
+            needed = pushdown.find_needs(found.external, tree, table)
             rows = self._fetch_external(name, found, *needed)
         else:
             rows = self.relation(self._engine.con, name, found)

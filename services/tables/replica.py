@@ -79,7 +79,7 @@ class Replica:
         self.replicated: Replicated = replicated
         self.name = f"{table.database}.{table.name}"
         #: as which a leader writes
-        self.producer = names.replicated_producer(table.id)
+        self.producer = names.producer_of_replicas(table.id)
         self._loop = loop
         self.hurry = hurry
         self._arrived = asyncio.Event()

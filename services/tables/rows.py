@@ -20,8 +20,8 @@ import pyarrow as pa
 from penstock import readable, vital
 from penstock.catalog.model import ROW_ID, Table
 from penstock.codec import TableCodec
+from penstock.codec.few_rows import MAX_ROWS
 from penstock.errors import SchemaError
-from penstock.fewrows import MAX_ROWS
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import TIME_LIMITS, to_ticks
 

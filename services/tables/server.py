@@ -139,7 +139,7 @@ class Server:
             return await handler(request)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(request.get(USER, ""), request.remote or "", error)
+                audit.note_refusal(request.get(USER, ""), request.remote or "", error)
             return web.json_response(
                 {"error": error.to_dict(), **self._hint(request, error)},
                 status=_STATUS.get(error.code, 400),

@@ -67,7 +67,7 @@ class Subscriptions:
             subscriber = await self._open(json.loads(await socket.receive_str()), socket, request)
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.refused(request[USER], request.remote or "", error)
+                audit.note_refusal(request[USER], request.remote or "", error)
             await socket.send_str(json.dumps({"type": "error", **error.to_dict()}))
         except (ValueError, TypeError, KeyError) as wrong:
             bad = SchemaError("this is no subscription", code="E_BODY", detail=str(wrong)[:200])

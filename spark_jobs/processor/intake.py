@@ -16,8 +16,8 @@ import polars as pl
 from penstock import traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
+from penstock.codec.few_rows import MAX_ROWS
 from penstock.few import Few
-from penstock.fewrows import MAX_ROWS
 from penstock.partition import partition as place
 from penstock.records import DeadLetter
 from penstock.sql.plan import TICKS_PER_SECOND, Duration

@@ -75,7 +75,7 @@ def two_leaders(bootstrap: str, table: str) -> int:
                 for offset, trace, producer in (
                     codec.decode(values).records.select("offset", "trace", "producer").iter_rows()
                 ):
-                    assert producer == names.replicated_producer(found.id)
+                    assert producer == names.producer_of_replicas(found.id)
                     leader = parse_trace(trace).leader
                     if fence.admits(offset, leader):
                         leaders.setdefault(unpack(offset)[0], set()).add(leader)

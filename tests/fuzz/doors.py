@@ -26,7 +26,7 @@ from penstock import arrow_reader
 from penstock.client.wire import to_stream
 from penstock.cursor import Cursor
 from penstock.errors import PenstockError
-from penstock.foreign.avro import parsed, row_of
+from penstock.foreign.avro import parse, row_of
 from penstock.link.frames import pack, unpack
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -112,7 +112,7 @@ def _json(data: bytes) -> None:
 
 
 def _avro() -> tuple[Callable[[bytes], Any], bytes]:
-    schema = parsed(json.dumps(_AVRO))
+    schema = parse(json.dumps(_AVRO))
     sink = io.BytesIO()
     fastavro.schemaless_writer(sink, schema, {"a": 7, "s": ["x", "yy"], "d": Decimal("1.25")})
     return lambda data: row_of(data, schema), sink.getvalue()
@@ -162,7 +162,7 @@ def doors() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],
         ),
         "avro": (decode, [message]),
-        "avro schema": (lambda data: parsed(_text(data)), [json.dumps(_AVRO).encode()]),
+        "avro schema": (lambda data: parse(_text(data)), [json.dumps(_AVRO).encode()]),
     }
 
 

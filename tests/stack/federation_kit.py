@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from penstock.client.connection import Connection, connect
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.mesh.running import RunningMesh, running_mesh
 
 ROOMS = ("kafka", "redis", "gateway", "store", "federation")

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import AuthError, CatalogError, PenstockError, SchemaError
-from penstock.link.client import Channel, Link, LinkLost
+from penstock.link.address import LinkLost
+from penstock.link.channel import Channel
+from penstock.link.client import Link
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import (
@@ -327,7 +329,7 @@ def test_a_user_reads_and_writes_what_was_granted(serving: RunningMesh) -> None:
 def test_T15_H15_another_version_of_the_link_is_refused_by_name(
     serving: RunningMesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.link.client.VERSION", 99)
+    monkeypatch.setattr("penstock.link.handshake.VERSION", 99)
     with pytest.raises(PenstockError, match="E_LINK_VERSION"):
         link_to(serving)
 

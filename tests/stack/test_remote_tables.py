@@ -15,7 +15,8 @@ import pytest
 
 from penstock import remote_table, uri
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.mirror import RemoteTable, Update
+from penstock.link.mirror import RemoteTable
+from penstock.link.updates import Update
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually

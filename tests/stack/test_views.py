@@ -13,7 +13,7 @@ import pytest
 
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
-from penstock.link.client import Channel
+from penstock.link.channel import Channel
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import (

@@ -11,7 +11,8 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from penstock import segments, statefile, vault
+from penstock import backup_list, segments, statefile
+from penstock.backup_list import Backup
 from penstock.catalog import entries
 from penstock.catalog.model import Child, Database, Snode, Table, TableVersion
 from penstock.codec import TableCodec
@@ -27,7 +28,7 @@ from penstock.records import (
 from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import Column, Duration
 from penstock.types import ColumnType
-from penstock.vault import Backup, Vault
+from penstock.vault import Vault
 from penstock.windows.kernel import Delta
 from spark_jobs.replay import Published
 from spark_jobs.state import Snapshot, StateFiles
@@ -151,7 +152,9 @@ def main() -> None:
     kept = Vault(str(scratch / "vault"))
     kept.publish(Backup("q.1", 1000, 2, (kept.put("q.1", "state/a", b"bytes"),), {"n": 1}))
     for path in (p for p in (scratch / "vault").rglob("*") if p.is_file()):
-        _new(f"vault.v{vault.VERSION}/{path.relative_to(scratch / 'vault')}", path.read_bytes())
+        _new(
+            f"vault.v{backup_list.VERSION}/{path.relative_to(scratch / 'vault')}", path.read_bytes()
+        )
     shutil.rmtree(scratch)
     print(
         json.dumps(

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from penstock import segments, statefile, vault
+from penstock import backup_list, segments, statefile
 from penstock.catalog import entries
 from penstock.codec import TableCodec
 from penstock.records import decode
@@ -38,7 +38,7 @@ def test_a_file_of_every_version_is_kept() -> None:
     for name, newest in (
         ("state", statefile.VERSION),
         ("segment", segments.FORMAT_VERSION),
-        ("vault", vault.VERSION),
+        ("vault", backup_list.VERSION),
     ):
         for version in range(1, newest + 1):
             assert (DATA / f"{name}.v{version}").is_dir(), (
@@ -92,7 +92,7 @@ def test_segments(version: int, tmp_path: Path) -> None:
     assert rows.schema["_op"] == pl.Int8
 
 
-@pytest.mark.parametrize("version", range(1, vault.VERSION + 1))
+@pytest.mark.parametrize("version", range(1, backup_list.VERSION + 1))
 def test_backups(version: int) -> None:
     kept = Vault(str(DATA / f"vault.v{version}"))
     (backup,) = kept.backups("q.1")

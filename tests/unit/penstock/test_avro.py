@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.foreign.avro import parsed, row_of
+from penstock.foreign.avro import parse, row_of
 
 
 def record(kind: Any) -> str:
@@ -63,7 +63,7 @@ _EMPTY = {"type": "record", "name": "empty", "fields": []}
 )
 def test_schemas_that_no_bytes_pay_for_are_refused(kind: Any) -> None:
     with pytest.raises(SchemaError) as caught:
-        parsed(record(kind))
+        parse(record(kind))
     assert caught.value.code == "E_REMOTE_SCHEMA"
 
 
@@ -72,7 +72,7 @@ def test_schemas_that_no_bytes_pay_for_are_refused(kind: Any) -> None:
 )
 def test_what_is_no_schema_is_one_error(text: str) -> None:
     with pytest.raises(SchemaError):
-        parsed(text)
+        parse(text)
 
 
 def test_usual_schemas_are_read() -> None:
@@ -98,7 +98,7 @@ def test_usual_schemas_are_read() -> None:
             Decimal("12.34"),
         ),
     ):
-        schema = parsed(record(kind))
+        schema = parse(record(kind))
         sink = io.BytesIO()
         fastavro.schemaless_writer(sink, schema, {"x": value})
         assert row_of(sink.getvalue(), schema) == {"x": value}
@@ -114,5 +114,5 @@ def test_lengths_that_the_message_has_not_and_long_decimals_cost_nothing() -> No
         (decimal, varint(10**6) + os.urandom(10**6)),
     ):
         with pytest.raises(SchemaError):
-            row_of(body, parsed(record(kind)))
+            row_of(body, parse(record(kind)))
     assert time.process_time() - begun < 5.0

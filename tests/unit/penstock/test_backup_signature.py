@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from penstock.backup_list import Backup
 from penstock.checkpoints import newest_verified
 from penstock.cli import app, backup
 from penstock.errors import ConfigError, PenstockError, StateError
-from penstock.vault import Backup, Vault
+from penstock.vault import Vault
 from spark_jobs.queries import Wanted
 from spark_jobs.recovery import recover
 from spark_jobs.settings import SparkSettings

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import bus
+from penstock.bus import security
 
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(bus, "_security", {})
+    monkeypatch.setattr(security, "_security", {})
     yield
 
 

@@ -96,7 +96,7 @@ def test_files_pruned_on_the_way_are_no_fault(
     here = place(tmp_path)
     vault = Vault(str(tmp_path / "v"))
     running(here, 10, 20)
-    listed = checkpoints._listed
+    listed = checkpoints._list
     pruned = []
 
     def late(fs: object, path: str) -> list[str]:
@@ -111,7 +111,7 @@ def test_files_pruned_on_the_way_are_no_fault(
                 old.unlink(missing_ok=True)
         return found
 
-    monkeypatch.setattr(checkpoints, "_listed", late)
+    monkeypatch.setattr(checkpoints, "_list", late)
     backup = take(vault, here, time=5, number=3)
     assert backup is not None and backup.facts["positions"] == {"in.k-0": 40}
 

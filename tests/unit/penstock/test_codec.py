@@ -29,8 +29,8 @@ from penstock.codec import (
     schema_ids,
     wire_name,
 )
+from penstock.codec.few_rows import MAX_FRAME
 from penstock.errors import SchemaError
-from penstock.fewrows import MAX_FRAME
 from penstock.partition import hashes, partition
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS, ColumnType
@@ -160,7 +160,7 @@ def test_round_trip_with_bytes_and_decimals(rows: pl.DataFrame) -> None:
 def test_the_fast_engine_and_fastavro_agree(rows: pl.DataFrame) -> None:
     fast = TableCodec(table(FAST))
     reference = TableCodec(table(FAST))
-    reference._fast = False
+    reference._layout.fast = False
     values = fast.encode(rows, producer="p", from_offset=1, offset=2, trace="t")
     assert reference.encode(rows, producer="p", from_offset=1, offset=2, trace="t") == values
     one = fast.decode(values)

@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import InvalidStatus
 
-from penstock.connections import Connections, GuardedSite, guarded, prepare
+from penstock.connections import Connections, GuardedSite, counting_connection, prepare
 from penstock.settings import Settings
 
 QUICK: dict[str, Any] = {"header_seconds": 0.5, "body_seconds": 1.0}
@@ -230,7 +230,7 @@ def test_web_socket_servers_count_connections_before_they_say_anything_and_end_s
             hello,
             "127.0.0.1",
             0,
-            create_connection=guarded(connections),
+            create_connection=counting_connection(connections),
             open_timeout=QUICK["header_seconds"],
         )
         async with served as server:

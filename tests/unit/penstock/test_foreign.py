@@ -107,7 +107,7 @@ def test_the_catalog_keeps_all_but_the_password(tmp_path: Path) -> None:
     assert isinstance(table, Table) and table.foreign and table.key_column == MESSAGE_ID
     assert foreign.of(table) == topic and "hidden" not in str(table)
     assert [c.name for c in table.columns] == ["ts", MESSAGE_ID, "v", "n", "b", "s", "x", "d"]
-    shown = foreign.shown(table, topic)
+    shown = foreign.definition_sql(table, topic)
     assert "`topic`" not in shown and "topic = 'orders'" in shown and MESSAGE_ID not in shown
     for columns, code in (
         (COLUMNS[1:], "E_NO_TIME_COLUMN"),

@@ -44,12 +44,12 @@ def test_zero_is_no_limit() -> None:
 
 def test_what_is_open_is_counted_by_caller() -> None:
     held = Open(2)
-    with held.entered("a"), held.entered("a"), held.entered("b"):
-        with pytest.raises(OverloadError), held.entered("a"):
+    with held.inside("a"), held.inside("a"), held.inside("b"):
+        with pytest.raises(OverloadError), held.inside("a"):
             pass
         assert (held.count("a"), held.count("b")) == (2, 1)
     assert held.count("a") == held.count("b") == 0
-    with held.entered("a"):
+    with held.inside("a"):
         pass
 
 

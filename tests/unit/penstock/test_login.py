@@ -12,11 +12,11 @@ from penstock.catalog.view import Catalog
 from penstock.clock import ManualClock
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
 from penstock.login import Login, query_credentials
-from penstock.passwords import hashed_setting
+from penstock.passwords import hash_setting
 from penstock.wrong_logins import PER_ADDRESS, PER_NAME
 
 KEY = "k" * 48
-ANN = User(200, "Ann", hashed_setting("anns password"))
+ANN = User(200, "Ann", hash_setting("anns password"))
 
 
 def basic(text: str) -> str:
@@ -42,10 +42,10 @@ def login(catalog: Catalog, clock: ManualClock) -> Login:
 @pytest.mark.parametrize("scheme", ["Basic", "Token", "Bearer"])
 def test_known_credentials(login: Login, scheme: str, credentials: str) -> None:
     header = basic(credentials) if scheme == "Basic" else f"{scheme} {credentials}"
-    assert login.known(header) is None
+    assert login.recall(header) is None
     user = login.check(header)
     assert user in ("root", "Ann")
-    assert login.known(header) == login.check(header) == user
+    assert login.recall(header) == login.check(header) == user
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_root_comes_in_while_there_is_no_catalog(clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"password": hashed_setting("new password")}, {"enabled": False}, {"generation": 1}]
+    "change", [{"password": hash_setting("new password")}, {"enabled": False}, {"generation": 1}]
 )
 def test_a_change_of_the_user_ends_what_was_remembered(
     login: Login, catalog: Catalog, change: dict[str, object]
@@ -97,7 +97,7 @@ def test_a_change_of_the_user_ends_what_was_remembered(
     token = "Bearer " + login.token("Ann")
     assert login.check(password) == login.check(token) == "Ann"
     catalog.put(dataclasses.replace(ANN, **change))  # type: ignore[arg-type]
-    assert login.known(password) is None and login.known(token) is None
+    assert login.recall(password) is None and login.recall(token) is None
     with pytest.raises(AuthError):
         login.check(token)
     if "generation" in change:
@@ -111,7 +111,7 @@ def test_a_grant_changes_nothing_about_who_one_is(login: Login, catalog: Catalog
     header = basic("ann:anns password")
     login.check(header)
     catalog.put(dataclasses.replace(ANN, roles=(7,)))
-    assert login.known(header) == "Ann"
+    assert login.recall(header) == "Ann"
 
 
 def test_a_token_is_as_good_as_the_password_until_it_expires(
@@ -121,7 +121,7 @@ def test_a_token_is_as_good_as_the_password_until_it_expires(
     for scheme in ("Bearer", "Token", "Taosd"):
         assert login.check(f"{scheme} {token}") == "root"
     clock.advance(60)
-    assert login.known(f"Bearer {token}") is None
+    assert login.recall(f"Bearer {token}") is None
     with pytest.raises(AuthError, match="expired"):
         login.check(f"Bearer {token}")
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import CatalogError
-from penstock.passwords import hashed, hashed_setting, matches
+from penstock.passwords import hash_password, hash_setting, matches
 
 
 def test_a_hash_knows_its_password_and_no_other() -> None:
-    made = hashed("correct horse")
+    made = hash_password("correct horse")
     assert made.startswith("$argon2id$") and "correct" not in made
     assert matches("correct horse", made) and not matches("Correct horse", made)
-    assert hashed("correct horse") != made
+    assert hash_password("correct horse") != made
 
 
 def test_what_is_no_hash_matches_nothing() -> None:
@@ -20,10 +20,10 @@ def test_what_is_no_hash_matches_nothing() -> None:
 @pytest.mark.parametrize("password", ["", "seven77", "x" * 256])
 def test_users_need_a_password_worth_a_hash(password: str) -> None:
     with pytest.raises(CatalogError) as refused:
-        hashed(password)
+        hash_password(password)
     assert refused.value.code == "E_PASSWORD"
     assert not password or password not in str(refused.value)
 
 
 def test_the_meshs_own_may_be_short() -> None:
-    assert matches("x", hashed_setting("x"))
+    assert matches("x", hash_setting("x"))

@@ -22,7 +22,8 @@ from penstock.catalog.model import Grant, User
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError
 from penstock.foreign import Registry
-from penstock.link.client import Address, Link, LinkLost
+from penstock.link.address import Address, LinkLost
+from penstock.link.client import Link
 from penstock.mesh.process import MESH_VARIABLE
 from penstock.reach import Outbound, Own, Reach, identity_of
 from penstock.settings import Settings

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.backup_list import Backup
 from penstock.checkpoints import Place
 from penstock.checkpoints import restore as restore_state
 from penstock.deployment import restore as restore_mesh
 from penstock.errors import StateError
 from penstock.mesh.layout import Layout
 from penstock.restore_paths import open_below, path_fault, path_faults
-from penstock.vault import Backup, Vault
+from penstock.vault import Vault
 
 HOSTILE = [
     "/etc/cron.d/evil",

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.backup_list import Backup
 from penstock.errors import StateError
-from penstock.rsync import RsyncFileSystem, opened
-from penstock.vault import Backup, Vault, masked
+from penstock.rsync import RsyncFileSystem, open_place
+from penstock.vault import Vault, mask_login
 from tests.rsync_daemon import PASSWORD, needs_rsync, rsync_daemon
 
 
@@ -28,7 +29,7 @@ from tests.rsync_daemon import PASSWORD, needs_rsync, rsync_daemon
     ],
 )
 def test_what_is_meant_for_rsync(place: str, path: str | None) -> None:
-    found = opened(place)
+    found = open_place(place)
     assert (None if found is None else found[1]) == path
 
 
@@ -74,8 +75,8 @@ def test_what_a_listing_names_is_no_option(tmp_path: Path, monkeypatch: pytest.M
 @needs_rsync
 def test_files_are_written_listed_read_and_removed(tmp_path: Path) -> None:
     with rsync_daemon(tmp_path) as (url, there):
-        assert PASSWORD not in masked(url)
-        fs, root = opened(url) or pytest.fail("not meant for rsync")
+        assert PASSWORD not in mask_login(url)
+        fs, root = open_place(url) or pytest.fail("not meant for rsync")
         with pytest.raises(FileNotFoundError):
             fs.info(f"{root}/a/b/one")
         assert fs.ls(root, detail=False) == []

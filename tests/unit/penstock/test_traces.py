@@ -30,7 +30,7 @@ ID = "4bf92f3577b34da6a3ce929d0e0e4736"
     ],
 )
 def test_what_a_request_says(headers: dict[str, str], wanted: str | None) -> None:
-    assert traces.given(headers) == wanted
+    assert traces.trace_of(headers) == wanted
 
 
 def test_the_last_record_that_has_one_counts() -> None:
@@ -69,5 +69,5 @@ def test_lines_of_all_logs_in_the_order_of_time(tmp_path: Path) -> None:
     (tmp_path / "b.log").write_text(
         line("2", trace="x", event="between") + line("2", trace="xy") + line("2", event="x")
     )
-    found = traces.logged("x", sorted(tmp_path.glob("*.log")))
+    found = traces.find_lines("x", sorted(tmp_path.glob("*.log")))
     assert [json.loads(f)["event"] for f in found] == ["first", "between", "late"]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.backup_list import Backup, Item
 from penstock.errors import StateError
-from penstock.vault import PART, Backup, Item, Vault, masked
+from penstock.vault import PART, Vault, mask_login
 from tests.rsync_daemon import needs_rsync, rsync_daemon
 
 
@@ -116,5 +117,5 @@ def test_a_large_file_goes_in_parts_and_what_has_grown_is_not_kept_twice(tmp_pat
 
 
 def test_addresses_are_shown_without_their_secrets() -> None:
-    assert masked("s3://key:secret@host/bucket") == "s3://host/bucket"
-    assert masked("/var/backup") == "/var/backup"
+    assert mask_login("s3://key:secret@host/bucket") == "s3://host/bucket"
+    assert mask_login("/var/backup") == "/var/backup"

@@ -23,9 +23,10 @@ from penstock.catalog.model import Database, Entry, Grant, Table, TableVersion, 
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.health import Health
-from penstock.link.client import Address, Link
+from penstock.link.address import Address
+from penstock.link.client import Link
 from penstock.link.frames import PATH
-from penstock.passwords import hashed_setting
+from penstock.passwords import hash_setting
 from penstock.reach import Outbound, Reach
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -48,7 +49,7 @@ TABLES += [
 ]
 #: child tables that only rows made
 BORN = {(4, "f1"), (5, "h1")}
-ANN = User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2), Grant("READ", 4)))
+ANN = User(9, "ann", hash_setting("anns password"), grants=(Grant("READ", 2), Grant("READ", 4)))
 Dial = Callable[..., Any]
 
 
@@ -177,7 +178,7 @@ async def test_read_on_a_stream_reads_its_own_result_table_only(
     """
     target = Table(13, "db", "r", "stable", "in.db", 1, "ms", (TAGGED,), result_of=result_of)
     bob = User(
-        20, "bob", hashed_setting("bobs password"), grants=(Grant("READ", 12), Grant("WRITE", 13))
+        20, "bob", hash_setting("bobs password"), grants=(Grant("READ", 12), Grant("WRITE", 13))
     )
     async with hub(late=[Database(10, "db"), target, entry(), bob]) as way:
         await ask(

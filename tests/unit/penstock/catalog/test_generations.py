@@ -11,7 +11,7 @@ from penstock.catalog.model import Database, Table, View
 from penstock.catalog.view import Catalog
 from penstock.cursor import Cursor
 from penstock.errors import CatalogError
-from penstock.turning import earliest, resumed, turned
+from penstock.turning import earliest, resume, turn
 
 from .builders import FLOOR, NOTE, PLACE, TIME, VOLTAGE, apply, ids, plan
 
@@ -131,23 +131,23 @@ def test_streams_and_views_in_the_way_are_named(catalog: Catalog) -> None:
 
 def test_a_reader_has_each_topic_to_its_end_first(catalog: Catalog) -> None:
     first = Cursor({0: 10, 1: 19, 2: 30}, {"0/s:1": (7, 0)})
-    assert turned(catalog, "in.power", first) is None
+    assert turn(catalog, "in.power", first) is None
     moved(catalog, 6, [9, 19, 29])
-    assert resumed(catalog, "in.power-g2", first) == ("in.power", first)
-    assert turned(catalog, "in.power", first) is None, "one record is left"
+    assert resume(catalog, "in.power-g2", first) == ("in.power", first)
+    assert turn(catalog, "in.power", first) is None, "one record is left"
     first.offsets[1] = 20
-    second = turned(catalog, "in.power", first)
+    second = turn(catalog, "in.power", first)
     assert second == Cursor({0: 10, 1: 20, 2: 30, 3: 10, 4: 20, 5: 30})
-    assert resumed(catalog, "in.power", second) == ("in.power-g2", second)
-    assert turned(catalog, "in.power-g2", second) is None
+    assert resume(catalog, "in.power", second) == ("in.power-g2", second)
+    assert turn(catalog, "in.power-g2", second) is None
     moved(catalog, 12, [100] * 6)
     third = Cursor(dict.fromkeys(range(12), 101))
     for cursor, topic in ((first, "in.power"), (second, "in.power-g2"), (third, "in.power-g3")):
-        assert resumed(catalog, "in.power-g3", cursor) == (topic, cursor)
-    assert turned(catalog, "in.power-g2", second) is None
-    assert turned(catalog, "in.power-g2", Cursor(dict.fromkeys(range(6), 101))) == third
+        assert resume(catalog, "in.power-g3", cursor) == (topic, cursor)
+    assert turn(catalog, "in.power-g2", second) is None
+    assert turn(catalog, "in.power-g2", Cursor(dict.fromkeys(range(6), 101))) == third
     assert earliest(catalog, "in.power-g3") == "in.power"
-    assert resumed(catalog, "in.power.own", Cursor({0: 1})) == ("in.power.own", Cursor({0: 1}))
+    assert resume(catalog, "in.power.own", Cursor({0: 1})) == ("in.power.own", Cursor({0: 1}))
     assert earliest(catalog, "in.power.own") == "in.power.own"
 
 
@@ -160,11 +160,11 @@ def test_a_token_of_a_topic_that_is_gone_is_a_place_in_those_that_came_after(
     assert (catalog.former_topics(), home(catalog).generation) == ({"in.power-g2": 6}, 3)
     assert earliest(catalog, "in.power-g3") == "in.power-g2"
     spread = Cursor({0: 10, 1: 20, 2: 30, 3: 10, 4: 20, 5: 30})
-    assert resumed(catalog, "in.power-g3", Cursor({0: 10, 1: 20, 2: 30})) == ("in.power-g2", spread)
+    assert resume(catalog, "in.power-g3", Cursor({0: 10, 1: 20, 2: 30})) == ("in.power-g2", spread)
     assert catalog.begins("in.power-g2") == spread.offsets
     apply(catalog, generations.remove(home(catalog), ["in.power-g2"]))
     assert earliest(catalog, "in.power-g3") == "in.power-g3"
-    assert resumed(catalog, "in.power-g3", Cursor({0: 10, 1: 20, 2: 30}))[0] == "in.power-g3"
+    assert resume(catalog, "in.power-g3", Cursor({0: 10, 1: 20, 2: 30}))[0] == "in.power-g3"
     assert catalog.lineage("in.power-g3") == [
         ("in.power-g3", 12),
         ("in.power-g2", 6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from penstock.client.table_subscription import Message
+from penstock.client.handler_calls import Message
 
 
 def test_a_message_has_its_rows_and_their_ids() -> None:

@@ -11,7 +11,8 @@ import pytest
 from penstock.catalog.model import External
 from penstock.errors import CatalogError, PenstockError
 from penstock.link import external
-from penstock.link.client import Address, LinkLost, connect_any
+from penstock.link.address import Address, LinkLost
+from penstock.link.pool import connect_any
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.source import mask
@@ -80,7 +81,7 @@ def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     assert (
         address.password == "the secret"
         and "secret" not in repr(address)
-        and "the secret" not in external.shown(entry)
+        and "the secret" not in external.definition_sql(entry)
     )
     external.forget_secret(tmp_path, 7)
     assert external.addresses(entry, tmp_path, ())[0][0].password == ""

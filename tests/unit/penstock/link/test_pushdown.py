@@ -79,7 +79,7 @@ def test_explain_says_what_is_asked_of_whom(text: str, lines: list[tuple[str, st
     statement = parse_one(text)
     assert isinstance(statement, Query)
     assert (
-        pushdown.shown(
+        pushdown.explain(
             statement.query, "near", lambda database, name: _FAR.get(f"{database}.{name}")
         )
         == lines

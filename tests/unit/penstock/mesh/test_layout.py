@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.mesh.layout import PORT_NAMES, Layout, fixed_ports, free_ports, require_free
+from penstock.mesh.layout import PORT_NAMES, Layout, free_ports, ports_from, require_free
 
 
 def test_ports_follow_their_base_but_for_own_ones() -> None:
-    ports = fixed_ports(9000, {"redis": 6379})
+    ports = ports_from(9000, {"redis": 6379})
     assert (ports["gateway"], ports["kafka"], ports["redis"]) == (9000, 9003, 6379)
 
 
@@ -21,7 +21,7 @@ def test_ports_follow_their_base_but_for_own_ones() -> None:
 )
 def test_ports_that_cannot_be(base: int, own: dict[str, int], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        fixed_ports(base, own)
+        ports_from(base, own)
 
 
 def test_what_one_mesh_has_picked_no_other_picks() -> None:
@@ -41,7 +41,7 @@ def test_taken_ports_are_named_together() -> None:
         for taken in (one, two):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
-        ports = fixed_ports(9000, {"kafka": one.getsockname()[1], "redis": two.getsockname()[1]})
+        ports = ports_from(9000, {"kafka": one.getsockname()[1], "redis": two.getsockname()[1]})
         with pytest.raises(ConfigError) as wrong:
             require_free(ports, ["kafka", "redis"])
     assert f"kafka {ports['kafka']}, redis {ports['redis']}" in wrong.value.message

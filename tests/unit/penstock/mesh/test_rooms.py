@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.health import Health
 from penstock.mesh import kafka
-from penstock.mesh.layout import Layout, fixed_ports
+from penstock.mesh.layout import Layout, ports_from
 from penstock.mesh.rooms import PACKAGES, _ask, addresses, check_rooms, listeners
 
 
@@ -32,7 +32,7 @@ def test_ports_a_room_binds(room: str, names: list[str]) -> None:
 def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layout.make()
-    found = addresses(layout, fixed_ports(9000))
+    found = addresses(layout, ports_from(9000))
     assert found["PENSTOCK_KAFKA_BOOTSTRAP"] == "127.0.0.1:9003"
     for name in ("root", "redis", "kafka"):
         assert layout.secret(name).read_text().strip() not in str(found)
@@ -52,7 +52,7 @@ def test_every_room_has_a_package() -> None:
 
 def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
-    ports = fixed_ports(9000)
+    ports = ports_from(9000)
     layout.make()
     found = addresses(layout, ports)
     assert (found["PENSTOCK_KAFKA_SECURITY"], found["PENSTOCK_KAFKA_USERS"]) == (

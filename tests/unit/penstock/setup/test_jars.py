@@ -59,8 +59,8 @@ def test_another_jar_than_the_pinned_one_is_refused(repository: Path) -> None:
 
 
 def test_lock_pins_every_jar() -> None:
-    broker = jars.locked("broker")
-    spark = jars.locked("spark")
+    broker = jars.read_lock("broker")
+    spark = jars.read_lock("spark")
     assert len(broker) == 92 and len(spark) == 6
     assert all(len(jar.sha256) == 64 for jar in broker + spark)
     assert len({jar.file_name for jar in broker}) == len(broker)

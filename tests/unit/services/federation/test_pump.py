@@ -24,7 +24,8 @@ from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError, PenstockError
 from penstock.gate import Gate
-from penstock.link.client import Address, LinkLost, Message
+from penstock.link.address import Address, LinkLost
+from penstock.link.channel import Message
 from penstock.link.description import Description
 from penstock.records import DeadLetter, decode
 from penstock.sql.plan import Column

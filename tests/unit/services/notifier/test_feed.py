@@ -32,10 +32,10 @@ def test_only_young_slices_keep_what_was_made_of_them() -> None:
     for s in slices:
         for old in ring.add(s, bound=160):
             old.forget()
-        s.shared("rows", lambda: made.append(1))
-    slices[7].shared("rows", lambda: made.append(1))
+        s.share("rows", lambda: made.append(1))
+    slices[7].share("rows", lambda: made.append(1))
     assert len(made) == 8
-    slices[0].shared("rows", lambda: made.append(1))
+    slices[0].share("rows", lambda: made.append(1))
     assert len(made) == 9
 
 

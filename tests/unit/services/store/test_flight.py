@@ -24,7 +24,7 @@ from penstock.catalog.view import Catalog
 from penstock.clock import SystemClock
 from penstock.errors import BusError
 from penstock.login import Login
-from penstock.passwords import hashed_setting
+from penstock.passwords import hash_setting
 from penstock.settings import Settings
 from services.store.flight import StoreServer
 from services.store.partitions import Partitions
@@ -39,7 +39,7 @@ CATALOG = Catalog(
     [
         Database(1, "d"),
         *TABLES.values(),
-        User(9, "ann", hashed_setting("anns password"), grants=(Grant("READ", 2),)),
+        User(9, "ann", hash_setting("anns password"), grants=(Grant("READ", 2),)),
     ]
 )
 

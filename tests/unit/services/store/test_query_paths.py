@@ -24,8 +24,8 @@ from penstock.errors import PenstockError
 from penstock.link import external as links
 from penstock.link import pushdown, uris
 from penstock.link.description import Description
-from penstock.link.selection import compile_selection, pointed_at, source_of
-from penstock.link.wanted import Options, Wanted
+from penstock.link.remote_request import MirrorOptions, RemoteRequest
+from penstock.link.selection import compile_selection, point_at, source_of
 from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions import REGISTRY
@@ -148,7 +148,7 @@ def test_another_deployment_is_asked_for_its_table_alone(
         assert tables(again) == {("far", remote)}
         assert calls(again) <= calls(tree)
     for node in tree.find_all(exp.Table):
-        wanted, conditions = pushdown.needed(entry, tree, node)
+        wanted, conditions = pushdown.find_needs(entry, tree, node)
         again = one_query(pushdown.rows(entry, wanted, conditions))
         assert tables(again) == {("far", remote)}
         assert calls(again) <= calls(tree)
@@ -164,7 +164,7 @@ def test_subscriptions_and_views_compute_listed_functions_of_the_tables_columns(
         return
     assert made.read <= KNOWN.keys() | INTERNAL
     assert calls(select) <= REGISTRY.keys()
-    assert tables(one_query(pointed_at(select, "far", "there"))) == {("far", "there")}
+    assert tables(one_query(point_at(select, "far", "there"))) == {("far", "there")}
 
 
 @given(VALUE)
@@ -188,7 +188,7 @@ def test_what_follows_a_table_by_its_uri_asks_for_that_table_alone(
 ) -> None:
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
     found = Description(7, "d", table, columns)
-    wanted = Wanted(Options(columns=tuple(names)))
+    wanted = RemoteRequest(MirrorOptions(columns=tuple(names)))
     for text in (wanted.following(found), wanted.snapshot(found), wanted.rows(found)):
         again = one_query(text)
         assert tables(again) == {("d", table)}
@@ -238,7 +238,7 @@ def test_export_asks_for_its_table_alone_whatever_its_columns_are_called(name: s
 @settings(max_examples=drawn(60), deadline=None)
 def test_show_create_names_columns_as_they_are_called(names: list[str]) -> None:
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
-    statement = parse_one(links.shown(external(columns)))
+    statement = parse_one(links.definition_sql(external(columns)))
     assert isinstance(statement, CreateExternalStream)
     assert statement.columns is not None
     assert [c.name for c in statement.columns] == ["ts", *names]

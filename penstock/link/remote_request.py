@@ -1,5 +1,5 @@
-"""What is asked of a table of another deployment: where it is, how it is followed, which columns,
-and the SELECTs that ask for them.
+"""A request for a table of another deployment: its place, the options for following it, the
+columns, and the SELECTs that ask for them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import PenstockError, RemoteError
-from penstock.link.client import Address
+from penstock.link.address import Address
 from penstock.link.description import Description
 from penstock.link.uris import DEFAULT_RETRY_WINDOW_MS
 from penstock.sql.plan import Column
@@ -21,8 +21,8 @@ _STEP_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Options:
-    """How a table is followed; see `penstock.link.uris`."""
+class MirrorOptions:
+    """Options for following a table; see `penstock.link.uris`."""
 
     columns: tuple[str, ...] = ()
     on_disconnect: Literal["clear", "retain"] = "clear"
@@ -36,8 +36,8 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Target:
-    """Where the table is: replicas, and its name; `query` (or `serial`) must be running for it."""
+class RemoteTarget:
+    """A table over there: replicas, and its name; `query` (or `serial`) must be running for it."""
 
     replicas: tuple[Address, ...]
     table: str
@@ -52,22 +52,22 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The part of a table that its follower wants: by its options, and by the definition it was
-    given, if any.
+class RemoteRequest:
+    """The part of a table to ask for: by the options, and by the definition that was given, if
+    any.
     """
 
-    options: Options
+    options: MirrorOptions
     definition: Description | None = None
 
     def check(self, found: Description) -> None:
         """Raises RemoteError when the table over there has not what is wanted."""
         if self.definition is not None:
             _check_definition(self.definition, found)
-        _chosen(self.options.columns, found)
+        _columns_called(self.options.columns, found)
 
     def columns(self, found: Description) -> list[Column]:
-        """What is asked for: the columns wanted, and those of the key."""
+        """Return the columns to ask for: those wanted, and those of the key."""
         keys = set(keys_of(found))
         if self.options.columns:
             wanted = {c.lower() for c in self.options.columns} | {k.lower() for k in keys}
@@ -77,18 +77,18 @@ class Wanted:
         names = {c.name for c in self.definition.fields} | keys
         return [c for c in found.fields if c.name in names]
 
-    def shown(self, found: Description) -> list[Column]:
-        """The columns of the table as people see it, in the order they were asked for. Raises
-        RemoteError for one it has not.
+    def visible_columns(self, found: Description) -> list[Column]:
+        """Return the columns of the table as people see it, in the order they were asked for.
+        Raises RemoteError for one it has not.
         """
-        return _chosen(self.options.columns, self.definition or found)
+        return _columns_called(self.options.columns, self.definition or found)
 
     def following(self, found: Description) -> str:
-        """The SELECT that is subscribed to."""
+        """Return the SELECT to subscribe to."""
         return _select(self.columns(found), found, self.options.where)
 
     def snapshot(self, found: Description) -> str:
-        """The SELECT of the rows to begin with: those of `following` with the child table of
+        """Return the SELECT of the rows to begin with: those of `following` with the child table of
         each.
         """
         # from a subquery, so that nobody sorts what nobody wants sorted
@@ -99,12 +99,12 @@ class Wanted:
         )
 
     def rows(self, found: Description) -> str:
-        """The SELECT of just what is shown."""
-        return _select(self.shown(found), found, self.options.where)
+        """Return the SELECT of just what is shown."""
+        return _select(self.visible_columns(found), found, self.options.where)
 
 
-class Left:
-    """What is left of the time for the first rows; without a limit each step has a time of its own,
+class TimeLeft:
+    """The time that remains for the first rows; without a limit each step has a time of its own,
     and rows may come for ever.
     """
 
@@ -118,8 +118,8 @@ class Left:
         left = self.all()
         return _STEP_SECONDS if left is None else left
 
-    def told(self, error: PenstockError, target: Target) -> PenstockError:
-        """*error*, unless it came because the time was over."""
+    def explain(self, error: PenstockError, target: RemoteTarget) -> PenstockError:
+        """Return *error*, or the one that says so if it came because the time was over."""
         if self.all() != 0.0:
             return error
         return RemoteError(
@@ -131,7 +131,7 @@ class Left:
 
 
 def keys_of(description: Description) -> list[str]:
-    """What a newer version of a row replaces an older one by."""
+    """Return the columns in which a newer version of a row equals the one it replaces."""
     return [
         "tbname",
         description.time_column,
@@ -139,7 +139,7 @@ def keys_of(description: Description) -> list[str]:
     ]
 
 
-def _chosen(names: tuple[str, ...], description: Description) -> list[Column]:
+def _columns_called(names: tuple[str, ...], description: Description) -> list[Column]:
     """These columns, or all."""
     if not names:
         return list(description.fields)

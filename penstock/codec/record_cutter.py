@@ -1,9 +1,9 @@
-"""Which rows go into which record, and what stands in a record beside its rows.
+"""Cutting rows into records, and the fields of a record beside its rows.
 
 Rows come laid out for the wire, in stretches: those of a stretch leave together, in as few records
 as may be, cut at ends of client writes where that can be. The same rows and limit are always cut
-the same way, so that who repeats something repeats the same records. Refused (`SchemaError`): a row
-that is larger than a record may be. Knowing what rows mean is `codec`'s.
+the same way, so that whoever repeats something repeats the same records. A row that is larger than
+a record may be raises `SchemaError`. Does not know what rows mean.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_WRITES = pa.array([], pa.int64())
 
 @dataclass(frozen=True)
 class Head:
-    """What the records of a stretch say of themselves; their ordinals count from *ordinal*."""
+    """Fields of the records of a stretch besides their rows; ordinals count from *ordinal*."""
 
     schema_id: int
     producer: str | None
@@ -59,21 +59,19 @@ def cut_into_records(
     writes: Sequence[int] | _Ints | None,
     max_bytes: int,
 ) -> tuple[pa.RecordBatch, list[int]]:
-    """The records of each stretch ends[i]..ends[i+1] of *rows*, under heads[i], and the stretch
-    that each is of.
+    """Cut each stretch ends[i]..ends[i+1] of *rows* into records, under heads[i]. Return them, and
+    the stretch that each is of.
 
-    *fixed*, *texts*: most bytes of a row without its texts, and those. *writes*: row counts of the
-    client writes; None: each record is one.
+    Args:
+        fixed: most bytes of a row without its texts.
+        texts: columns of texts and bytes.
+        writes: row counts of the client writes; without them each record is one.
     """
     write_ends = None if writes is None else np.cumsum(np.asarray(writes, dtype=np.int64))
     if write_ends is not None and (len(write_ends) == 0 or write_ends[-1] != len(rows)):
         raise SchemaError("writes does not add up to the number of rows")
-    small = (
-        fixed * len(rows)
-        + sum(t.get_total_buffer_size() for t in texts)
-        + max(h.size for h in heads)
-        <= max_bytes
-    )
+    most = fixed * len(rows) + sum(t.get_total_buffer_size() for t in texts)
+    small = most + max(h.size for h in heads) <= max_bytes
     sizes = None if small else _row_sizes(fixed, texts)
     clears = None if small else rows.field("op").to_numpy() == CLEAR
     cuts: list[int] = []
@@ -92,8 +90,22 @@ def cut_into_records(
         owner += [i] * len(pieces)
         ordinals += range(heads[i].ordinal, heads[i].ordinal + len(pieces))
         last += [False] * (len(pieces) - 1) + [True]
-    bounds = np.array([*cuts, len(rows)], dtype=np.int32)
     about = [heads[i] for i in owner]
+    return _record_batch(rows, cuts, write_ends, about, ordinals, last), owner
+
+
+def _record_batch(
+    rows: pa.StructArray,
+    cuts: list[int],
+    write_ends: _Ints | None,
+    about: list[Head],
+    ordinals: list[int],
+    last: list[bool],
+) -> pa.RecordBatch:
+    """Make a batch of records that begin at *cuts*, each with a head (*about*), an ordinal and
+    whether it is the last.
+    """
+    bounds = np.array([*cuts, len(rows)], dtype=np.int32)
     arrays = [
         pa.array(np.zeros(len(cuts), dtype=bool)),
         _of_all([h.schema_id for h in about], _ids),
@@ -106,16 +118,16 @@ def cut_into_records(
         pa.array(np.array(last, np.bool_)),
         _of_all([h.trace for h in about], _texts),
     ]
-    return pa.RecordBatch.from_arrays(arrays, [MAGIC, ID, "rows", "writes", *META]), owner
+    return pa.RecordBatch.from_arrays(arrays, [MAGIC, ID, "rows", "writes", *META])
 
 
 def _of_all(values: Sequence[Any], make: Callable[[tuple[Any, ...]], pa.Array]) -> pa.Array:
-    """What *make* gives for *values*; mostly it is one value, and one that it has had before."""
-    return _made(values[0], make) if len(values) == 1 else make(tuple(values))
+    """Call *make* for *values*; mostly it is one value, and one that it has had before."""
+    return _of_one(values[0], make) if len(values) == 1 else make(tuple(values))
 
 
 @lru_cache(maxsize=1024)
-def _made(value: Any, make: Callable[[tuple[Any, ...]], pa.Array]) -> pa.Array:
+def _of_one(value: Any, make: Callable[[tuple[Any, ...]], pa.Array]) -> pa.Array:
     return make((value,))
 
 
@@ -146,8 +158,8 @@ def _cut(
     room: int,
     clears: npt.NDArray[np.bool_] | None = None,
 ) -> list[int]:
-    """Where records start in rows low..high so that each holds at most *room* bytes. A CLEAR stays
-    with the row after it.
+    """Find where records start in rows low..high so that each holds at most *room* bytes. A CLEAR
+    stays with the row after it.
     """
     sums = np.cumsum(size[low:high])
     starts = [low]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import RemoteError
 from penstock.link.description import Description
-from penstock.link.held import Held, to_arrow
-from penstock.link.wanted import Options, Wanted
+from penstock.link.remote_request import MirrorOptions, RemoteRequest
+from penstock.link.row_buffer import RowBuffer, to_arrow
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
@@ -50,7 +50,7 @@ def _followed(
     steps: list[tuple[object, ...]], settled: list[bool]
 ) -> list[tuple[str, int, int, int]]:
     """What is held after *steps*, put together where *settled* says so."""
-    held = Held()
+    held = RowBuffer()
     sites = {"a": 0, "b": 0}
     for step, now in zip(steps, settled, strict=True):
         match step:
@@ -105,7 +105,7 @@ def _plainly(steps: list[tuple[object, ...]]) -> list[tuple[str, int, int, int]]
 
 
 def test_a_column_rows_came_without_is_null() -> None:
-    held = Held()
+    held = RowBuffer()
     held.add(
         pa.table({"tbname": ["a"], "ts": pa.array([1], pa.timestamp("ms", "UTC"))}),
         _READINGS,
@@ -117,7 +117,7 @@ def test_a_column_rows_came_without_is_null() -> None:
 
 
 def test_what_is_asked_for() -> None:
-    wanted = Wanted(Options(columns=("V",), where="v > 1"))
+    wanted = RemoteRequest(MirrorOptions(columns=("V",), where="v > 1"))
     assert wanted.following(_READINGS) == "SELECT `ts`, `v` FROM `d`.`t` WHERE v > 1"
     assert wanted.rows(_READINGS) == "SELECT `v` FROM `d`.`t` WHERE v > 1"
     assert (
@@ -125,16 +125,21 @@ def test_what_is_asked_for() -> None:
         == "SELECT tbname, `ts`, `v` FROM (SELECT tbname, `ts`, `v` FROM `d`.`t` WHERE v > 1) AS t"
     )
     with pytest.raises(RemoteError) as refused:
-        Wanted(Options(columns=("nothing",))).check(_READINGS)
+        RemoteRequest(MirrorOptions(columns=("nothing",))).check(_READINGS)
     assert refused.value.code == "E_NO_COLUMN"
 
 
 def test_a_definition_is_what_the_table_must_have() -> None:
     narrower = Description(0, "", "t", _READINGS.columns)
-    assert [c.name for c in Wanted(Options(), narrower).shown(_READINGS)] == ["ts", "v"]
+    assert [
+        c.name for c in RemoteRequest(MirrorOptions(), narrower).visible_columns(_READINGS)
+    ] == [
+        "ts",
+        "v",
+    ]
     other = Description(
         0, "", "t", (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")))
     )
     with pytest.raises(RemoteError) as refused:
-        Wanted(Options(), other).check(_READINGS)
+        RemoteRequest(MirrorOptions(), other).check(_READINGS)
     assert refused.value.code == "E_REMOTE_SCHEMA" and "INT" in refused.value.detail

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock import segments
 from penstock.link.description import Description
-from penstock.link.wanted import keys_of
+from penstock.link.remote_request import keys_of
 from penstock.segments import RangeDelete
 from penstock.sql.plan import Column
 
@@ -20,7 +20,7 @@ from penstock.sql.plan import Column
 _LOOSE_ROWS = 500_000
 
 
-class Held:
+class RowBuffer:
     """Versions of rows in the order they came; each step of the log has a number, which says what
     came before what.
     """
@@ -33,12 +33,12 @@ class Held:
         self._deletes: list[RangeDelete] = []
 
     def frame(self, description: Description) -> pl.DataFrame | None:
-        """The rows that count; None when there never were any."""
+        """Return the rows that count; None when there never were any."""
         self.settle(description)
         return self._frames[0] if self._frames else None
 
     def add(self, rows: pa.Table, description: Description, columns: Sequence[Column]) -> None:
-        """Rows added, changed or (where `_op` is 1) removed in one step."""
+        """Add rows that were added, changed or (where `_op` is 1) removed in one step."""
         self._step += 1
         frame = versions(rows, description, columns, self._step)
         self._frames.append(frame)
@@ -49,7 +49,7 @@ class Held:
     def delete(
         self, tables: Sequence[str] | None, low: int, high: int, description: Description
     ) -> None:
-        """Rows of these child tables (None: of all) between two times, ticks, are gone."""
+        """Delete the rows of these child tables, or of all, between two times in ticks."""
         self._step += 1
         self._deletes.append(
             RangeDelete(0, self._step, None if tables is None else tuple(tables), low, high)
@@ -59,7 +59,7 @@ class Held:
     def retag(
         self, tables: Sequence[str], tags: Mapping[str, Any], description: Description
     ) -> None:
-        """New tags of child tables count for all their rows."""
+        """Set new tags of child tables for all their rows."""
         self.settle(description)
         hit = pl.col("tbname").is_in(list(tables))
         for i, frame in enumerate(self._frames):
@@ -87,8 +87,8 @@ class Held:
 def versions(
     rows: pa.Table, description: Description, columns: Sequence[Column], step: int = 0
 ) -> pl.DataFrame:
-    """Rows as `segments.live` takes them: times as ticks, and their place in the order of what
-    came.
+    """Return rows as `segments.live` takes them: times as ticks, and their place in the order of
+    what came.
     """
     arrays: dict[str, Any] = {"tbname": rows.column("tbname").cast(pa.string())}
     for column in columns:
@@ -109,7 +109,7 @@ def versions(
 
 
 def to_arrow(frame: pl.DataFrame, columns: Sequence[Column], precision: str) -> pa.Table:
-    """Settled rows as people get them; NULLs for a column they came without."""
+    """Return settled rows as people get them; NULLs for a column they came without."""
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
     schema = schema_of(columns, precision)
     known = set(table.column_names)

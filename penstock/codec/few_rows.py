@@ -4,8 +4,8 @@ costs would be most of the work.
 The stream jobs get most records one by one, within a millisecond of each other. Owns a short cut,
 never a judgement: whatever is not plainly what this program's own encoder would have written (other
 bytes for the same values, a value out of its column's range, a column of another type) comes back
-as None, and `TableCodec` does it the long way, which says what is wrong. Refuses VARBINARY and
-DECIMAL.
+as None, and `TableCodec` does it the long way, which says what is wrong. Does not know VARBINARY
+and DECIMAL.
 """
 
 from __future__ import annotations
@@ -44,12 +44,20 @@ RECORDS = {
     "trace": pl.String(),
 }
 _HEAD = {"_record": pl.UInt32, "_write": pl.UInt32, "_op": pl.Int8, "tbname": pl.String}
-_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+#: smallest and largest value of each kind of integers
+_RANGES = {
+    name: bounds
+    for kind, bits in (("TINYINT", 8), ("SMALLINT", 16), ("INT", 32), ("BIGINT", 64))
+    for name, bounds in (
+        (kind, (-(1 << bits - 1), (1 << bits - 1) - 1)),
+        (f"{kind} UNSIGNED", (0, (1 << bits) - 1)),
+    )
+}
 
 
 @dataclass(frozen=True)
 class Read:
-    """What `Decoded` is made from: its rows, and the records without their frames."""
+    """Rows, and the records without their frames: `Decoded` is made from it."""
 
     rows: Few
     records: list[dict[str, Any]]
@@ -66,11 +74,11 @@ class Read:
 
     @property
     def traced(self) -> bool:
-        """Whether a record has a trace id."""
+        """Some record has a trace id."""
         return any(r["trace"] is not None for r in self.records)
 
     def frame(self) -> pl.DataFrame:
-        """The records as `Decoded.records` has them."""
+        """Return the records as `Decoded.records` has them."""
         counted = [{**r, "_record": i, "rows": len(r["rows"])} for i, r in enumerate(self.records)]
         return pl.DataFrame(
             [
@@ -82,7 +90,7 @@ class Read:
 
 @dataclass(frozen=True)
 class _Field:
-    """A newest column and where it is on the wire (None: nowhere)."""
+    """A newest column and its name on the wire, if it is there."""
 
     column: Column
     wire: str | None
@@ -90,25 +98,19 @@ class _Field:
     limits: tuple[int, int]
 
     def fits(self, values: Sequence[Any]) -> bool:
-        """Whether all *values* are within the column's type."""
+        """Tell whether all *values* are within the column's type."""
         kind = self.column.type
         if kind.integer:
-            bits = _BITS[kind.kind.removesuffix(" UNSIGNED")]
-            unsigned = kind.kind.endswith("UNSIGNED")
-            low, high = (
-                (0, (1 << bits) - 1) if unsigned else (-(1 << bits - 1), (1 << bits - 1) - 1)
-            )
+            low, high = _RANGES[kind.kind]
             return all(v is None or low <= v <= high for v in values)
-        if kind.sized:
-            if kind.kind == "NCHAR":
-                return all(v is None or len(v) <= kind.length for v in values)
-            return all(
-                v is None
-                or len(v) <= kind.length
-                and (v.isascii() or len(v.encode()) <= kind.length)
-                for v in values
-            )
-        return all_readable(values, kind, self.limits)
+        if not kind.sized:
+            return all_readable(values, kind, self.limits)
+        most = kind.length
+        if kind.kind == "NCHAR":
+            return all(v is None or len(v) <= most for v in values)
+        return all(
+            v is None or len(v) <= most and (v.isascii() or len(v.encode()) <= most) for v in values
+        )
 
 
 class FewRows:
@@ -143,7 +145,7 @@ class FewRows:
     # ---------------------------------------------------------------- decode
 
     def decode(self, values: Sequence[bytes | None]) -> Read | None:
-        """The rows of *values*; None: the long way has to look at them."""
+        """Return the rows of *values*, or None where the long way has to look at them."""
         if len(values) > MAX_RECORDS:
             return None
         records: list[dict[str, Any]] = []
@@ -158,7 +160,7 @@ class FewRows:
         return None if rows is None else Read(rows, records)
 
     def _read(self, value: bytes) -> dict[str, Any] | None:
-        """The record in *value*, if these are the very bytes that its content is written as."""
+        """Return the record in *value*, if its content is written as these very bytes."""
         try:
             record: Any = fastavro.schemaless_reader(io.BytesIO(value[5:]), self._reference, None)
             again = io.BytesIO()
@@ -170,27 +172,14 @@ class FewRows:
         return record if again.getvalue() == value[5:] else None
 
     def _rows(self, records: list[dict[str, Any]]) -> Few | None:
-        owners: list[Any] = []
-        writes: list[Any] = []
-        rows: list[dict[str, Any]] = []
-        step = 0
-        for i, record in enumerate(records):
-            mine = record["rows"]
-            counts = record["writes"] or [len(record["rows"])]
-            if sum(counts) != len(mine) or min(counts) < 0:
-                return None
-            rows += mine
-            owners += [i] * len(mine)
-            for count in counts:
-                writes += [step] * count
-                step += 1
+        rows: list[dict[str, Any]] = [row for record in records for row in record["rows"]]
+        columns = _numbers(records)
         tables = [r["tbname"] for r in rows]
         ops = [r["op"] for r in rows]
-        if any(not 0 <= op <= 2 for op in ops) or any(
-            not t or len(t.encode()) > MAX_NAME_BYTES for t in tables
-        ):
+        if columns is None or not _are_names(tables) or not all(0 <= op <= 2 for op in ops):
             return None
-        columns = {"_record": owners, "_write": writes, "_op": ops, "tbname": tables}
+        columns["_op"] = ops
+        columns["tbname"] = tables
         for field in self._fields:
             found: list[Any] = (
                 [None] * len(rows) if field.wire is None else [r[field.wire] for r in rows]
@@ -205,7 +194,9 @@ class FewRows:
     # ---------------------------------------------------------------- encode
 
     def bodies(self, rows: pl.DataFrame) -> list[dict[str, Any]] | None:
-        """Each of *rows* as the wire has it; None: the long way has to look at them."""
+        """Return each of *rows* as the wire has it, or None where the long way has to look at
+        them.
+        """
         if rows.height > MAX_FRAME:
             return None
         known = {name.lower(): name for name in rows.columns}
@@ -220,35 +211,67 @@ class FewRows:
                 return None
             values = column.to_list()
             if column.dtype == pl.String:
-                size += sum(len(v) for v in values if v is not None)
+                size += _characters(values)
             elif column.dtype == pl.UInt64:
-                values = _signed(values)
+                values = _as_signed(values)
             fields.append((wire, values))
-        if size > _MAX_TEXT or any(v is None for _, values in fields[:3] for v in values):
+        if size > _MAX_TEXT or any(None in values for _, values in fields[:3]):
             return None
-        return [{wire: values[i] for wire, values in fields} for i in range(rows.height)]
+        return _bodies(fields, rows.height)
 
     def bodies_of(self, columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]] | None:
-        """The same from values that fit the newest columns, by name; `op` is 0."""
+        """Return the same from values that fit the newest columns, by name; `op` is 0."""
         known = {name.lower(): values for name, values in columns.items()}
         count = len(known["tbname"])
-        size = sum(len(v) for values in columns.values() for v in values if isinstance(v, str))
-        if count > MAX_ROWS or size > _MAX_TEXT:
+        if count > MAX_ROWS or sum(map(_characters, columns.values())) > _MAX_TEXT:
             return None
         fields = []
         for wire, name, dtype in self._written:
             values = known.get(name, [0 if name == "_op" else None] * count)
-            fields.append((wire, _signed(values) if dtype == pl.UInt64 else values))
-        return [{wire: values[i] for wire, values in fields} for i in range(count)]
+            fields.append((wire, _as_signed(values) if dtype == pl.UInt64 else values))
+        return _bodies(fields, count)
 
     def encode(self, record: dict[str, Any]) -> bytes:
-        """The value of one record, `rows` and all."""
+        """Return the value of one record, `rows` and all."""
         buffer = io.BytesIO()
         buffer.write(self._frame)
         fastavro.schemaless_writer(buffer, self._reference, record)
         return buffer.getvalue()
 
 
-def _signed(values: Sequence[Any]) -> list[Any]:
+def _numbers(records: list[dict[str, Any]]) -> dict[str, list[Any]] | None:
+    """Number the record and the client write of each row; None where the writes of a record do not
+    add up to its rows.
+    """
+    owners: list[Any] = []
+    writes: list[Any] = []
+    step = 0
+    for i, record in enumerate(records):
+        count_of_rows = len(record["rows"])
+        counts = record["writes"] or [count_of_rows]
+        if sum(counts) != count_of_rows or min(counts) < 0:
+            return None
+        owners += [i] * count_of_rows
+        for count in counts:
+            writes += [step] * count
+            step += 1
+    return {"_record": owners, "_write": writes}
+
+
+def _characters(values: Sequence[Any]) -> int:
+    """Count the characters of all texts among *values*."""
+    return sum(len(v) for v in values if isinstance(v, str))
+
+
+def _are_names(tables: list[str]) -> bool:
+    return all(0 < len(t.encode()) <= MAX_NAME_BYTES for t in tables)
+
+
+def _bodies(fields: list[tuple[str, Sequence[Any]]], count: int) -> list[dict[str, Any]]:
+    """Turn columns into rows."""
+    return [{wire: values[i] for wire, values in fields} for i in range(count)]
+
+
+def _as_signed(values: Sequence[Any]) -> list[Any]:
     """BIGINT UNSIGNED as the wire has it, in two's complement."""
     return [v if v is None or v < 1 << 63 else v - (1 << 64) for v in values]
