@@ -17,7 +17,7 @@ from penstock.errors import SchemaError
 from penstock.link.description import Description, require_log
 from penstock.link.frames import CREDIT
 from services.federation.appenders import AnyAppender, Appenders
-from services.federation.channel import Channel
+from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup
 
 
@@ -49,7 +49,7 @@ class LinkAppends:
         self._received_rows = received_rows
         self._ack_seconds = ack_seconds
 
-    async def serve(self, channel: Channel, request: dict[str, Any]) -> None:
+    async def serve(self, channel: LinkChannel, request: dict[str, Any]) -> None:
         """Write what comes on *channel* until it ends."""
         user = channel.user
         database = str(request.get("database", ""))
@@ -113,7 +113,7 @@ class LinkAppends:
             _ignore_place,
         )
 
-    async def _acknowledge(self, channel: Channel, acks: asyncio.Queue[_UnderWay]) -> None:
+    async def _acknowledge(self, channel: LinkChannel, acks: asyncio.Queue[_UnderWay]) -> None:
         while True:
             oldest = await acks.get()
             # a channel that ends does not cancel its writes: what confirms them would trip over a

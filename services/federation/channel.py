@@ -39,7 +39,7 @@ class BadLinkRequest(RemoteError):
 
 
 @dataclass
-class Channel:
+class LinkChannel:
     """State of one channel."""
 
     connection: ServerConnection

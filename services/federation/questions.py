@@ -14,7 +14,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.link.description import Description
 from penstock.link.frames import pack
-from services.federation.channel import Channel
+from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup, TableOrChild
 from services.federation.reading import StoreReader
 from services.federation.scope import QueryScope
@@ -44,13 +44,13 @@ class Questions:
         self._information = information
         self._frame_rows = frame_rows
 
-    async def inform(self, channel: Channel, _: dict[str, Any]) -> None:
+    async def inform(self, channel: LinkChannel, _: dict[str, Any]) -> None:
         """Say who is here, and which queries and views there are."""
         seen = visible(self._catalog.catalog, self._access, channel.user)
         found = await asyncio.to_thread(self._information, seen)
         await channel.say({"type": "answer", **found})
 
-    async def describe(self, channel: Channel, request: dict[str, Any]) -> None:
+    async def describe(self, channel: LinkChannel, request: dict[str, Any]) -> None:
         """Describe the columns and the key of a table."""
         scope = QueryScope.of(request)
         user = channel.user
@@ -67,7 +67,7 @@ class Questions:
         table, child = await self._tables.look(find)
         await channel.say({"type": "answer", "table": Description.of(table, child).to_json()})
 
-    async def query(self, channel: Channel, request: dict[str, Any]) -> None:
+    async def query(self, channel: LinkChannel, request: dict[str, Any]) -> None:
         """Send the rows of a SELECT, frame by frame."""
         loop = asyncio.get_running_loop()
         sql = str(request["sql"])

@@ -42,7 +42,7 @@ from services.federation.appends import LinkAppends
 from services.federation.channel import (
     MAX_FRAMES,
     BadLinkRequest,
-    Channel,
+    LinkChannel,
     check_parameters,
     read_rows,
 )
@@ -54,7 +54,7 @@ from services.federation.subscriptions import LinkSubscriptions
 
 log = get(__name__)
 #: serves one channel until it ends, as its request says
-Operation = Callable[[Channel, dict[str, Any]], Awaitable[None]]
+Operation = Callable[[LinkChannel, dict[str, Any]], Awaitable[None]]
 
 
 class LinkServer:
@@ -163,7 +163,7 @@ class LinkServer:
 
     async def serve(self, connection: ServerConnection) -> None:
         """One link, until it ends."""
-        channels: dict[int, Channel] = {}
+        channels: dict[int, LinkChannel] = {}
         self._connected += 1
         self._links.set(self._connected)
         log.info("link opened", remote=_remote(connection))
@@ -181,7 +181,7 @@ class LinkServer:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _handle(
-        self, connection: ServerConnection, data: str | bytes, channels: dict[int, Channel]
+        self, connection: ServerConnection, data: str | bytes, channels: dict[int, LinkChannel]
     ) -> None:
         number = 0
         try:
@@ -206,7 +206,7 @@ class LinkServer:
     def _open(
         self,
         connection: ServerConnection,
-        channels: dict[int, Channel],
+        channels: dict[int, LinkChannel],
         number: int,
         header: dict[str, Any],
     ) -> None:
@@ -225,7 +225,7 @@ class LinkServer:
                 f"more than {self._settings.max_channels} channels on one link",
                 code="E_OVERLOAD",
             )
-        channel = channels[number] = Channel(
+        channel = channels[number] = LinkChannel(
             connection,
             self._users[connection],
             number,
@@ -234,7 +234,9 @@ class LinkServer:
         )
         channel.task = asyncio.create_task(self._run(channel, header, self._operations[op]))
 
-    async def _run(self, channel: Channel, request: dict[str, Any], operation: Operation) -> None:
+    async def _run(
+        self, channel: LinkChannel, request: dict[str, Any], operation: Operation
+    ) -> None:
         try:
             await operation(channel, request)
         except (ConnectionClosed, asyncio.CancelledError):
@@ -253,7 +255,7 @@ class LinkServer:
 
 
 async def _take_frame(
-    channels: dict[int, Channel], number: int, header: dict[str, Any], body: memoryview | None
+    channels: dict[int, LinkChannel], number: int, header: dict[str, Any], body: memoryview | None
 ) -> None:
     """Queue a frame of an append for its channel.
 

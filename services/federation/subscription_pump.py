@@ -15,7 +15,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.cursor import Cursor
 from penstock.feed import Feed, Feeds, Listening, work_on
 from services.federation import stored
-from services.federation.channel import Channel
+from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup
 from services.federation.subscription import LinkSubscription
 
@@ -28,7 +28,7 @@ class SubscriptionPump:
 
     def __init__(
         self,
-        channel: Channel,
+        channel: LinkChannel,
         subscription: LinkSubscription,
         table: Table,
         *,

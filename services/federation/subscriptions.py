@@ -21,7 +21,7 @@ from penstock.link.description import require_log
 from penstock.link.selection import point_at, source_of
 from penstock.reach import Outbound
 from services.federation import relay
-from services.federation.channel import Channel
+from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup, TableOrChild
 from services.federation.scope import QueryScope
 from services.federation.settings import FederationSettings
@@ -50,7 +50,7 @@ class LinkSubscriptions:
     def close(self) -> None:
         self._feeds.stop()
 
-    async def serve(self, channel: Channel, request: dict[str, Any]) -> None:
+    async def serve(self, channel: LinkChannel, request: dict[str, Any]) -> None:
         """Send rows on *channel* until it ends."""
         _, select, node = source_of(str(request["sql"]))
         user = channel.user
@@ -129,7 +129,7 @@ class LinkSubscriptions:
         return feed, cursor
 
     async def _relay(
-        self, channel: Channel, request: dict[str, Any], entry: External, select: exp.Select
+        self, channel: LinkChannel, request: dict[str, Any], entry: External, select: exp.Select
     ) -> None:
         """Pass on the rows of an external stream from where it is."""
         found = relay.messages(

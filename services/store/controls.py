@@ -24,7 +24,7 @@ from services.store.redis_reports import Report
 from services.store.tail import Tail
 
 
-class Controls:
+class ControlHandler:
     """Used by the thread that reads the log."""
 
     def __init__(

@@ -17,7 +17,7 @@ import redis
 from penstock.bus import Admin, Reader
 from penstock.catalog.reader import CatalogReader
 from penstock.log import get
-from services.store.controls import Controls
+from services.store.controls import ControlHandler
 from services.store.dead_letters import DeadLetters
 from services.store.housekeeping import Housekeeping
 from services.store.latest import LatestRows
@@ -63,7 +63,7 @@ class LogIntake(threading.Thread):
             catalog,
             partitions,
             RecordDecoder(catalog, self._dead),
-            Controls(catalog, partitions, client, latest, self._dead),
+            ControlHandler(catalog, partitions, client, latest, self._dead),
             latest,
             reports,
             on_read,

@@ -14,7 +14,7 @@ from penstock.bus import Batch
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import schema_ids
 from penstock.segments import RangeDelete
-from services.store.controls import Controls
+from services.store.controls import ControlHandler
 from services.store.latest import LatestRows
 from services.store.partitions import Partitions
 from services.store.record_decoder import RecordDecoder
@@ -29,7 +29,7 @@ class TailWriter:
         catalog: CatalogReader,
         partitions: Partitions,
         decoder: RecordDecoder,
-        controls: Controls,
+        controls: ControlHandler,
         latest: LatestRows,
         reports: RedisReports,
         on_read: Callable[[int, float], None],

@@ -23,7 +23,7 @@ from penstock.log import get
 from services.tables import chunk as files
 from services.tables.chunk import Chunk, SegmentFile, join
 from services.tables.keys import TableKeys
-from services.tables.position import Position, read_position, write_position
+from services.tables.position import CopyPosition, read_position, write_position
 from services.tables.recent_rows import RecentRows, drop_older, holding, join_small
 from services.tables.shape import Shape
 from services.tables.stamp import Fence, ProducerPositions
@@ -297,9 +297,9 @@ class Copy:
 
     # ---------------------------------------------------------------- position
 
-    def _position(self) -> Position:
+    def _position(self) -> CopyPosition:
         fence = Fence(self.fence.epoch, self.fence.number, self.fence.leader)
-        return Position(self.offset, self.next, fence, self.producers.all())
+        return CopyPosition(self.offset, self.next, fence, self.producers.all())
 
     def _load(self) -> None:
         """Begin where the files end; files of another table of this name, or damaged ones, only

@@ -14,7 +14,7 @@ _NAME = "position.json"
 
 
 @dataclass(frozen=True)
-class Position:
+class CopyPosition:
     """The next record of the log, the next row, and who wrote what up to there."""
 
     offset: int
@@ -39,7 +39,7 @@ def write_position(directory: Path, position: dict[str, Any]) -> None:
     os.replace(fresh, path)
 
 
-def read_position(directory: Path, table_id: int) -> Position:
+def read_position(directory: Path, table_id: int) -> CopyPosition:
     """Read the position of a table's copy.
 
     Raises:
@@ -48,7 +48,7 @@ def read_position(directory: Path, table_id: int) -> Position:
     position = json.loads((directory / _NAME).read_text(encoding="utf-8"))
     if position["table"] != table_id:
         raise ValueError("files of another table")
-    return Position(
+    return CopyPosition(
         offset=int(position["offset"]),
         next=int(position["next"]),
         fence=Fence(*position["fence"]),

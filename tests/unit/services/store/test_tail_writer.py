@@ -17,7 +17,7 @@ from penstock.codec import TableCodec
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.store.controls import Controls
+from services.store.controls import ControlHandler
 from services.store.latest import LatestRows
 from services.store.live_rows import live_rows
 from services.store.partitions import Partitions
@@ -77,7 +77,7 @@ def test_rows_controls_and_unusable_records_of_one_batch(tmp_path: Path) -> None
         reader,
         partitions,
         RecordDecoder(reader, dead),
-        Controls(reader, partitions, client, latest, dead),
+        ControlHandler(reader, partitions, client, latest, dead),
         latest,
         RedisReports(),
         lambda rows, _: read.append(rows),
