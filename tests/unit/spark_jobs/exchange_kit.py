@@ -260,7 +260,7 @@ class _Worker:
     def names_in_storage(self, table_id: int) -> Callable[[], dict[str, str]]:
         return dict
 
-    def dropped(self, streams: Iterable[int]) -> set[int]:
+    def find_dropped(self, streams: Iterable[int]) -> set[int]:
         return set()
 
     def report(self, action: object) -> None:
