@@ -323,14 +323,8 @@ class Aggregates:
         """
         parts = self.parts if parts is None else parts
         if any(p.kind == "pick" for p in parts) and not ordered:
-            rows = rows.sort([self.time, *([self.key] if self.key else [])], maintain_order=True)
-        codes = [
-            sketches.register_codes(rows.get_column(f"_x{p.argument}")).alias(f"_h{p.argument}")
-            for p in parts
-            if p.kind == "distinct"
-        ]
-        if codes:
-            rows = rows.with_columns(codes)
+            rows = rows.sort([self.time, self.key] if self.key else self.time, maintain_order=True)
+        rows = _with_codes(rows, parts)
         made = rows.group_by(list(by), maintain_order=True).agg(
             [e for p in parts for e in expressions_of_rows(p, self.time, self.key)]
         )
@@ -361,6 +355,14 @@ class Aggregates:
         *ordered* is False.
         """
         return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
+
+
+def _with_codes(rows: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:
+    """Return *rows* with `_h…`, the register codes of the arguments that are counted apart."""
+    distinct = [p.argument for p in parts if p.kind == "distinct"]
+    return rows.with_columns(
+        sketches.register_codes(rows.get_column(f"_x{i}")).alias(f"_h{i}") for i in distinct
+    )
 
 
 def unwrapped(total: int, rough: float) -> int:

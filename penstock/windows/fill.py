@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.sql.plan import Interval
+from penstock.sql.plan import Column, Interval
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.cast import cast_expression
@@ -45,20 +45,9 @@ class Filler:
         for column, origin in zip(plan.target.columns, plan.target.column_of, strict=True):
             if origin is None or not _AGGREGATE.search(outputs[origin].sql):
                 continue
-            null = pl.lit(None, dtype=column.type.polars())
-            self.values[column.name] = null
             index = list(outputs).index(origin)
             text = plan.fill.values[index] if index < len(plan.fill.values) else None
-            if self.mode == "value" and text is not None:
-                given = scope.over_windows(text)
-                value = cast_expression(
-                    given.expr,
-                    given.type,
-                    column.type,
-                    plan.source.precision,
-                    plan.target.precision,
-                )
-                self.values[column.name] = value.cast(column.type.polars(), strict=False)
+            self.values[column.name] = _value(scope, column, text)
             if column.type.numeric or column.type.kind == "TIMESTAMP":
                 self.linear.append(column.name)
 
@@ -329,3 +318,16 @@ def _between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> p
     size = total.abs() // span
     signed = pl.when(pl.lit(total) < 0).then(0 - pl.lit(size)).otherwise(pl.lit(size))
     return pl.select(signed.cast(dtype, strict=False)).to_series()
+
+
+def _value(scope: Scope, column: Column, text: str | None) -> pl.Expr:
+    """Return what FILL(VALUE, …) gives *column*: *text*, or NULL without one."""
+    kind = column.type.polars()
+    plan = scope.plan
+    if plan.fill.mode != "value" or text is None:
+        return pl.lit(None, dtype=kind)
+    given = scope.over_windows(text)
+    value = cast_expression(
+        given.expr, given.type, column.type, plan.source.precision, plan.target.precision
+    )
+    return value.cast(kind, strict=False)

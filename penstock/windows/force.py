@@ -133,19 +133,16 @@ class ForceKernel:
             if control.tables is not None:
                 chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
             self.rows = self.rows.filter(~chosen)
-        elif (
-            control.kind == "flush"
-            and self.next != NEVER
-            and self.rows is not None
-            and self.rows.height
-        ):
-            self._close(
-                int(
-                    self.grid.end(self.grid.last(self.rows.get_column(self.time).to_numpy())).max()
-                ),
-                out,
-            )
+        elif control.kind == "flush":
+            self._flush(out)
         return out.emission(self.identity)
+
+    def _flush(self, out: Output) -> None:
+        """Close all windows that have rows."""
+        if self.next == NEVER or self.rows is None or not self.rows.height:
+            return
+        last = self.grid.last(self.rows.get_column(self.time).to_numpy())
+        self._close(int(self.grid.end(last).max()), out)
 
     def _start(self, time: int) -> None:
         """The stream begins: with the window that holds this moment, and what is stored of it

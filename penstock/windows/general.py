@@ -40,6 +40,7 @@ from penstock.windows.output import Output
 from penstock.windows.publish import CLOSED, OPEN, Publisher
 from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
+from penstock.windows.rules import Rules
 from penstock.windows.scope import Scope
 from penstock.windows.store import Numbers
 from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
@@ -63,28 +64,11 @@ class GeneralKernel:
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
         self.time = source.time_column
         self.key = source.key_column
-        # the result of a stream is a keyed table: a repeat replaces whatever the options say, and
-        # nothing expires
-        continuous = plan.trigger.kind == "continuous_window_close"
-        derived = source.result_of is not None
-        keeps_late = not plan.ignore_expired or continuous or derived
-        # a row of a virtual table grows with each origin's part: the whole one replaces the part
-        self.replaces = not plan.ignore_update or continuous or derived or source.kind == "virtual"
-        #: whether what is published depends on the single writes, not just on the live rows after
-        #: the call
-        self.by_step = plan.notify is not None or plan.trigger.kind in (
-            "max_delay",
-            "continuous_window_close",
-        )
-        #: whether history may have published windows that are open, which this trigger does not
-        self.shows_open = plan.fill_history and plan.trigger.kind == "window_close"
-        self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, self.replaces)
+        self.rules = Rules.of(plan)
+        replaces = self.rules.replaces
+        self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, replaces)
         self.identity = self.outlet.identity
         self.target_key = self.outlet.target_key
-        self.every = plan.trigger.every.ticks(source.precision) if plan.trigger.every else 0
-        if continuous and not self.every:
-            self.every = 3600 * {"ms": 10**3, "us": 10**6, "ns": 10**9}[source.precision]
-        self.idle = plan.idle_timeout.ticks(source.precision) if plan.idle_timeout else 0
         self.renewal = Renewal(
             self.ingest,
             self.aggregates,
@@ -103,7 +87,7 @@ class GeneralKernel:
             self.regions,
             again,
             self._remembered,
-            self.replaces,
+            replaces,
             room,
         )
         self.live = LiveRows(
@@ -111,7 +95,7 @@ class GeneralKernel:
             self.store,
             self.evictor,
             self.timeline,
-            replaces=self.replaces,
+            replaces=replaces,
             whole=self.groups.whole,
         )
         self.lateness = Lateness(
@@ -120,7 +104,7 @@ class GeneralKernel:
             self.evictor,
             self.time,
             whole=self.groups.whole,
-            keeps_late=keeps_late,
+            keeps_late=self.rules.keeps_late,
         )
         inorder = InOrder(self.ingest, self.aggregates, self.cutter, self.store, self.store.heads)
         plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
@@ -136,7 +120,7 @@ class GeneralKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = Output()
         if rows.height:
-            rows = self.ingest.merge(rows, self.history) if self.replaces else without_clears(rows)
+            rows = self._written(rows)
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)
@@ -146,9 +130,14 @@ class GeneralKernel:
                 self.evictor.trim()
         return out.emission(self.identity)
 
+    def _written(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows that writes make of those stored, or, where nothing replaces, of none."""
+        merges = self.rules.replaces
+        return self.ingest.merge(rows, self.history) if merges else without_clears(rows)
+
     def skip(self, rows: pl.DataFrame) -> None:
         """See `Kernel`."""
-        rows = self.ingest.merge(rows, self.history) if self.replaces else without_clears(rows)
+        rows = self._written(rows)
         made, _ = self.ingest.prepare(rows)
         self._reserve()
         self.evictor.begin(rows)
@@ -168,7 +157,7 @@ class GeneralKernel:
                 self._write(part, source, out)
             return
         ordered = self.inorder.split(
-            made, self.timeline, self.replaces, self.replaces or self.evictor.trimmed
+            made, self.timeline, self.rules.replaces, self.rules.replaces or self.evictor.trimmed
         )
         if ordered.all():
             self._extend(made, source, out)
@@ -184,7 +173,7 @@ class GeneralKernel:
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         passed = rows.get_column("_pass")
         live = rows.filter(passed) if not passed.all() else rows
-        repeats = rows.clear() if live is rows or self.replaces else rows.filter(~passed)
+        repeats = rows.clear() if live is rows or self.rules.replaces else rows.filter(~passed)
         repeats = repeats.filter(
             pl.Series(repeats.get_column(self.time).to_numpy() <= self.live.highest(repeats))
         )
@@ -215,17 +204,20 @@ class GeneralKernel:
 
     def _parts(self, rows: pl.DataFrame) -> list[pl.DataFrame]:
         """Pieces of a call between which the kernel must settle."""
-        if self.by_step:
+        if self.rules.by_write:
             return by_write(rows, whole=self.groups.whole)
-        if self.shows_open and (shown := self.store.groups_with(OPEN, len(self.groups))).any():
-            # a write that moves or dissolves such a window takes its row back, and a later one of
-            # the call does not bring it again
-            if not self.groups.whole:
-                return by_write(rows, whole=False)
-            mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
-            rest = rows.filter(~mine)
-            return [*by_write(rows.filter(mine), whole=True), *([rest] if rest.height else [])]
-        return [rows] if rows.height else []
+        shown = np.zeros(0, np.bool_)
+        if self.rules.shows_open:
+            shown = self.store.groups_with(OPEN, len(self.groups))
+        if not shown.any():
+            return [rows] if rows.height else []
+        # a write that moves or dissolves such a window takes its row back, and a later one of the
+        # call does not bring it again
+        if not self.groups.whole:
+            return by_write(rows, whole=False)
+        mine = pl.Series(shown[rows.get_column("_g").to_numpy()])
+        rest = rows.filter(~mine)
+        return [*by_write(rows.filter(mine), whole=True), *([rest] if rest.height else [])]
 
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
         """One or several writes, settled once at their end."""
@@ -241,7 +233,7 @@ class GeneralKernel:
             rows, lost = self.ingest.renumbered(rows, lost)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         fresh, points = self.live.change(rows, live)
-        if not self.replaces:
+        if not self.rules.replaces:
             lost = pl.concat([lost, rows.filter(~pl.col("_pass") & (pl.col("_op") != DELETE))])
         self.live.note(live, lost, source)
         self._raise(live)
@@ -251,7 +243,7 @@ class GeneralKernel:
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
         tables = not self.groups.whole
-        self.timeline.hear(live, self.time, tables=tables, idle=bool(self.idle))
+        self.timeline.hear(live, self.time, tables=tables, idle=bool(self.rules.idle))
         self._reserve()
 
     def _reserve(self) -> None:
@@ -365,17 +357,17 @@ class GeneralKernel:
         if self.clock_start == NEVER:
             self.clock_start = self.clock = time
             return
-        if self.idle:
+        if self.rules.idle:
             # also by a tick of the same time: it may come from the partition that was behind
             heard = self.timeline.heard.values[: len(self.groups)]
-            silent = (heard != NEVER) & (heard + self.idle <= heard_until)
+            silent = (heard != NEVER) & (heard + self.rules.idle <= heard_until)
             self._flush(np.flatnonzero(silent), out)
         if time <= self.clock:
             return
         elapsed = (
-            self.every
-            and (time - self.clock_start) // self.every
-            > (self.clock - self.clock_start) // self.every
+            self.rules.every
+            and (time - self.clock_start) // self.rules.every
+            > (self.clock - self.clock_start) // self.rules.every
         )
         self.clock = time
         self.now = max(self.now, time)
@@ -386,10 +378,8 @@ class GeneralKernel:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
         windows = self.store.take(np.arange(len(self.groups)))
         t = self.timeline.all_t()
-        closed = pl.Series(
-            "_closed",
-            windows.get_column("_stop").to_numpy() < t[windows.get_column("_g").to_numpy()],
-        )
+        stop = windows.get_column("_stop").to_numpy()
+        closed = pl.Series("_closed", stop < t[windows.get_column("_g").to_numpy()])
         decided = windows.with_columns(closed).with_columns(
             (pl.col("_dirty") & pl.col("_done")).alias("_put"),
             pl.lit(False).alias("_drop"),
@@ -476,11 +466,7 @@ class GeneralKernel:
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:
-        t = self.timeline.all_t()
-        known = pl.concat([self.store.heads, self.store.pending]).sort("_g", "_wstart")
-        still = known.filter(
-            pl.Series(known.get_column("_stop").to_numpy() >= t[known.get_column("_g").to_numpy()])
-        )
+        still = self.store.open_windows(self.timeline.all_t())
         rows = self.outlet.results_of(still, self.now, Output())
         return (rows if rows is not None else self.outlet.results.empty()).drop("_op")
 

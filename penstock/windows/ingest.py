@@ -42,7 +42,7 @@ class Ingest:
         self.key = plan.source.key_column
         self.tables = KeyIndex({"tbname": pl.String()})
         #: what makes two source rows, and two prepared rows, the same row
-        self._source_identity = ["tbname", self.time, *([self.key] if self.key else [])]
+        self._source_identity = ["tbname", *filter(None, (self.time, self.key))]
         self.identity = ["_tab", *self._source_identity[1:]]
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         ahead = [where.alias("_pass"), *groups.expressions, *cutter.expressions]

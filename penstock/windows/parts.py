@@ -68,8 +68,8 @@ def expressions_of_rows(part: Part, time: str, key: str | None) -> list[pl.Expr]
 
 
 def _picked_from_rows(part: Part, x: pl.Expr, time: str, key: str | None) -> list[pl.Expr]:
-    sources = [x, pl.col(time), *([pl.col(key)] if key else [])]
-    sources += [pl.col(f"_x{c}") for c in part.companions]
+    named = [*filter(None, (time, key)), *(f"_x{c}" for c in part.companions)]
+    sources = [x, *map(pl.col, named)]
     if part.order in ("min", "max"):
         best = x.min() if part.order == "min" else x.max()
         chosen = [s.filter(x == best).first() for s in sources]

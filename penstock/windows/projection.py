@@ -41,8 +41,7 @@ class Projection:
         made = iter(_values(rows, asked))
         there = [next(made) if column is None else column for column in found]
         named = [c if c.name == n else c.alias(n) for n, c in zip(self._names, there, strict=True)]
-        # without a column beside it, a literal has one value whatever the height
-        return [c if len(c) == rows.height else c.new_from_index(0, rows.height) for c in named]
+        return [_at_height(column, rows.height) for column in named]
 
     def add(self, rows: pl.DataFrame) -> pl.DataFrame:
         """*rows* and the expressions."""
@@ -56,6 +55,11 @@ class Projection:
         layout = rows.lazy().with_columns(self.expressions).collect_schema()
         kept = [n for n in rows.columns if n not in self._names]
         return pl.DataFrame(schema={n: layout[n] for n in (*kept, *self._names)})
+
+
+def _at_height(column: pl.Series, height: int) -> pl.Series:
+    """Return *column* with *height* lines: a literal that stands alone has just one."""
+    return column if len(column) == height else column.new_from_index(0, height)
 
 
 def _values(rows: pl.DataFrame, asked: list[pl.Expr]) -> list[pl.Series]:

@@ -102,6 +102,12 @@ class Store:
         """Line in `heads` of each partition's head, -1 where there is none."""
         return self._head_at[groups]
 
+    def open_windows(self, t: Numbers) -> pl.DataFrame:
+        """Return the windows that T of their group has not passed, by group and start."""
+        known = pl.concat([self.heads, self.pending]).sort("_g", "_wstart")
+        stop = known.get_column("_stop").to_numpy()
+        return known.filter(pl.Series(stop >= t[known.get_column("_g").to_numpy()]))
+
     def groups_with(self, state: int, count: int) -> Mask:
         """Tell which of *count* groups have an unsettled window whose `_pub` is *state*."""
         shown = np.zeros(count, np.bool_)
