@@ -63,7 +63,6 @@ class GeneralKernel:
         self.publisher = Publisher(plan.trigger)
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
         self.time = source.time_column
-        self.key = source.key_column
         self.rules = Rules.of(plan)
         replaces = self.rules.replaces
         self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, replaces)
@@ -364,11 +363,9 @@ class GeneralKernel:
             self._flush(np.flatnonzero(silent), out)
         if time <= self.clock:
             return
-        elapsed = (
-            self.rules.every
-            and (time - self.clock_start) // self.rules.every
-            > (self.clock - self.clock_start) // self.rules.every
-        )
+        every = self.rules.every
+        start = self.clock_start
+        elapsed = every and (time - start) // every > (self.clock - start) // every
         self.clock = time
         self.now = max(self.now, time)
         if elapsed:
