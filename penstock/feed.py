@@ -2,7 +2,7 @@
 
 A `Feed` keeps the newest slices of every partition in memory, up to a bound. Listeners pull from
 their own position, so nothing queues up for a slow one: when it has fallen behind the bound it
-reads from Kafka itself (`History`) until it is near the end again.
+reads from Kafka itself (`FeedHistory`) until it is near the end again.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ class Feed(threading.Thread):
             return self._rings[partition].since(offset)
 
 
-class History:
+class FeedHistory:
     """A listener's own reader while it is too far behind for the feed. Reads in a thread of a small
     pool of their own.
     """
@@ -297,7 +297,7 @@ class Listening:
     def __init__(self, bootstrap: str, feed: Feed) -> None:
         self.feed = feed
         self._bootstrap = bootstrap
-        self._histories: dict[int, History] = {}
+        self._histories: dict[int, FeedHistory] = {}
         feed.listeners += 1
 
     def arrival(self) -> asyncio.Event:
@@ -321,7 +321,7 @@ class Listening:
         near = pieces is not None
         if pieces is None:
             if partition not in self._histories:
-                self._histories[partition] = History(
+                self._histories[partition] = FeedHistory(
                     self._bootstrap, self.feed.catalog, self.feed.topic, partition, offset
                 )
             pieces = await self._histories[partition].read()

@@ -38,12 +38,12 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-_sessions: dict[str, Session] = {}
-_default: list[Session] = []
+_sessions: dict[str, UriSession] = {}
+_default: list[UriSession] = []
 
 
 @dataclass(frozen=True)
-class Session:
+class UriSession:
     """A deployment, and as whom we go there. `replicas` are the places where its links are
     answered.
     """
@@ -62,7 +62,7 @@ def session(
     password: str,
     ca_file: str | None = None,
     default: bool | None = None,
-) -> Session:
+) -> UriSession:
     """Log in to a deployment for URIs and remote tables.
 
     Args:
@@ -77,7 +77,7 @@ def session(
         AuthError: user or password is wrong.
         RemoteError: nobody is there.
     """
-    made = Session(url.rstrip("/"), (_address(url, user, password, ca_file),))
+    made = UriSession(url.rstrip("/"), (_address(url, user, password, ca_file),))
     with _lock:
         _sessions[_host_of(url)] = made
         address = made.replicas[0]
@@ -87,7 +87,7 @@ def session(
     return made
 
 
-def session_for(url: str | None = None) -> Session:
+def session_for(url: str | None = None) -> UriSession:
     """The session of a deployment; None: the default one. Raises RemoteError when nobody has logged
     in there.
     """
@@ -105,7 +105,7 @@ def session_for(url: str | None = None) -> Session:
     )
 
 
-def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTable | pa.Table:
+def resolve(text: str | TableUri, *, where: UriSession | None = None) -> RemoteTable | pa.Table:
     """Open the table that a URI names: live, with its first rows here; or with `snapshot` an Arrow
     table that stays as it is.
 
@@ -129,7 +129,7 @@ def resolve(text: str | TableUri, *, where: Session | None = None) -> RemoteTabl
     return _open(uri, home)
 
 
-def _open(uri: TableUri, home: Session) -> RemoteTable | pa.Table:
+def _open(uri: TableUri, home: UriSession) -> RemoteTable | pa.Table:
     target = RemoteTarget(home.replicas, uri.table, uri.query, uri.serial)
     options = MirrorOptions(
         uri.columns,
@@ -149,7 +149,7 @@ def _open(uri: TableUri, home: Session) -> RemoteTable | pa.Table:
         raise
 
 
-def _dh_session(uri: TableUri) -> Session:
+def _dh_session(uri: TableUri) -> UriSession:
     """Who is logged in at the URI's host; its port is the one that the URI says, where that is a
     link's.
     """

@@ -21,7 +21,7 @@ from spark_jobs.queries import topics_to_read
 from spark_jobs.recovery import recover
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
-from spark_jobs.supervisor import Supervisor
+from spark_jobs.supervisor import QuerySupervisor
 
 #: exit status when the JVM or Kafka is gone: whoever supervises starts the process anew
 EXIT_LOST = 70
@@ -87,7 +87,7 @@ def run(settings: SparkSettings) -> int:
             snapshot_seconds=settings.snapshot_seconds,
             ticking=settings.clock == "system",
         )
-        supervisor = Supervisor(
+        supervisor = QuerySupervisor(
             settings,
             sessions,
             catalog,

@@ -60,7 +60,7 @@ class _Query:
         return Running(self.wanted, self.mode, True, self.progress.lag)
 
 
-class Supervisor:
+class QuerySupervisor:
     """One per mesh."""
 
     def __init__(

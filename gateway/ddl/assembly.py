@@ -16,7 +16,7 @@ from gateway.ddl.principals import Principals
 from gateway.ddl.removal import Removal
 from gateway.ddl.stream_planning import StreamPlanner
 from gateway.ddl.stream_replies import StreamReplies
-from gateway.ddl.streams import Streams
+from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.table_definitions import TableDefinitions
 from gateway.ddl.topics import Topics
 from gateway.drain import Drain
@@ -54,7 +54,7 @@ class DdlParts:
         self.definer = _definer(settings, backends)
         child_tables = ChildTables(self.definer, children)
         self.removal = Removal(self.definer, child_tables, backends.redis)
-        self.streams = Streams(
+        self.streams = StreamDefinitions(
             self.definer,
             StreamPlanner(self.definer, child_tables),
             StreamReplies(self.definer, backends.redis),

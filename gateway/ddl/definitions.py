@@ -16,7 +16,7 @@ from gateway.ddl.definer import Definer
 from gateway.ddl.drops import Drops
 from gateway.ddl.principals import Principals
 from gateway.ddl.resolution import home_of
-from gateway.ddl.streams import Streams
+from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.table_definitions import After, TableDefinitions
 from gateway.federation.external_streams import ExternalStreams
 from gateway.federation.mirrors import Mirrors
@@ -39,7 +39,7 @@ class Definitions:
         definer: Definer,
         databases: DatabaseDefinitions,
         tables: TableDefinitions,
-        streams: Streams,
+        streams: StreamDefinitions,
         externals: ExternalStreams,
         views: MaterializedViews,
         mirrors: Mirrors,

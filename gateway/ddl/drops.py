@@ -8,7 +8,7 @@ from gateway.ddl.definer import Definer
 from gateway.ddl.principals import Principals
 from gateway.ddl.removal import Removal
 from gateway.ddl.resolution import home_of
-from gateway.ddl.streams import Streams
+from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.table_definitions import After
 from gateway.federation.external_streams import ExternalStreams
 from gateway.federation.mirrors import Mirrors
@@ -28,7 +28,7 @@ class Drops:
         self,
         definer: Definer,
         removal: Removal,
-        streams: Streams,
+        streams: StreamDefinitions,
         externals: ExternalStreams,
         views: MaterializedViews,
         mirrors: Mirrors,

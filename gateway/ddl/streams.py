@@ -36,7 +36,7 @@ from penstock.sql.statements import (
 from penstock.targets import endpoint
 
 
-class Streams:
+class StreamDefinitions:
     """Runs in the DDL thread, except `wait_live` and `open_windows`."""
 
     def __init__(

@@ -26,7 +26,7 @@ from penstock.catalog import changes
 from penstock.catalog.model import Table
 from penstock.clock import Clock
 from penstock.errors import BusError, CatalogError
-from penstock.foreign import MESSAGE_ID, Brokers, Messages, Registry, Topic
+from penstock.foreign import MESSAGE_ID, Brokers, Messages, SchemaRegistry, Topic
 from penstock.link import external
 from penstock.reach import Outbound, Reach
 from penstock.sql import statements as st
@@ -172,7 +172,7 @@ class _Writer:
         self._lock = threading.Lock()
         self._brokers = brokers
         self._checked = time.monotonic()
-        self._registry = Registry(topic.registry, reach) if topic.registry else None
+        self._registry = SchemaRegistry(topic.registry, reach) if topic.registry else None
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
         self._messages = Messages(topic.format, columns, table.precision, self._registry)
         self._bus = Publisher(

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from gateway import describing
 from gateway.answers import table_of
-from gateway.ddl.streams import Streams
+from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
 from gateway.information.tables import SCHEMA
@@ -39,7 +39,7 @@ class ReadStatements:
         store: StoreClient,
         publisher: RowPublisher,
         information: Information,
-        streams: Streams,
+        streams: StreamDefinitions,
         topics: Topics,
     ) -> None:
         self._catalog = catalog

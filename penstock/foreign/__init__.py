@@ -3,7 +3,7 @@ topics.
 """
 
 from penstock.foreign.brokers import Brokers, Home, quiet, reach_brokers
-from penstock.foreign.messages import Messages, Registry
+from penstock.foreign.messages import Messages, SchemaRegistry
 from penstock.foreign.topic import (
     MESSAGE_ID,
     Topic,
@@ -19,7 +19,7 @@ __all__ = [
     "Brokers",
     "Home",
     "Messages",
-    "Registry",
+    "SchemaRegistry",
     "Topic",
     "at",
     "message_id",

@@ -47,7 +47,7 @@ def _no_answer() -> RemoteError:
     )
 
 
-class Registry:
+class SchemaRegistry:
     """A Schema Registry's schemas, each asked for once. Blocks; one thread at a time.
 
     Each question goes to an address that was checked just before, and nowhere else: neither a
@@ -160,7 +160,7 @@ class Messages:
         form: Literal["json", "avro"],
         columns: Sequence[Column],
         precision: Precision,
-        registry: Registry | None,
+        registry: SchemaRegistry | None,
     ) -> None:
         self._form = form
         self._columns = tuple(columns)

@@ -29,7 +29,7 @@ _PR_SET_PDEATHSIG = 1
 UMASK = 0o077
 
 
-class Child:
+class ChildProcess:
     """A running child and its process group."""
 
     def __init__(

@@ -27,7 +27,7 @@ import psutil
 from penstock import log
 from penstock.errors import ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
-from penstock.mesh.process import Child, members, rotate
+from penstock.mesh.process import ChildProcess, members, rotate
 from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan, unresponsive
 from penstock.settings import EXIT_CONFIG
 
@@ -50,7 +50,7 @@ class Kept:
     room: Room
     state: State = "waiting"
     why: str = ""
-    child: Child | None = None
+    child: ChildProcess | None = None
     restarts: int = 0
     delay: float = 0.0
     not_before: float = 0.0
@@ -168,7 +168,7 @@ class Supervisor:
             if missing:
                 kept.why = f"{', '.join(missing)} first"
                 return
-            kept.child = Child(
+            kept.child = ChildProcess(
                 kept.room.command,
                 kept.room.environment,
                 self._layout.log(kept.room.name),

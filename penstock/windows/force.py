@@ -23,7 +23,7 @@ from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
-from penstock.windows.output import Output
+from penstock.windows.output import EmissionBuffer
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 from penstock.windows.timeline import ALWAYS, NEVER
@@ -65,7 +65,7 @@ class ForceKernel:
         self.latest: pl.DataFrame | None = None
 
     def apply(self, rows: pl.DataFrame) -> Emission:
-        out = Output()
+        out = EmissionBuffer()
         if rows.height:
             rows = self.ingest.merge(rows, self.history)
             made, failed = self.ingest.prepare(rows)
@@ -77,7 +77,7 @@ class ForceKernel:
                 self._store(part, rows, out)
         return out.emission(self.identity)
 
-    def _store(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
+    def _store(self, made: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """Take rows over; a repeat replaces."""
         if not made.height:
             return
@@ -106,7 +106,9 @@ class ForceKernel:
             self._open(fresh, stored, int(made.get_column("_step")[0]), out)
         self.rows = pl.concat([stored, fresh])
 
-    def _open(self, fresh: pl.DataFrame, stored: pl.DataFrame, step: int, out: Output) -> None:
+    def _open(
+        self, fresh: pl.DataFrame, stored: pl.DataFrame, step: int, out: EmissionBuffer
+    ) -> None:
         windows, known = (
             self.cutter.describe(self.cutter.label(f.sort("_g", self.time, "_seq")))
             for f in (fresh, stored)
@@ -121,7 +123,7 @@ class ForceKernel:
         )
 
     def control(self, control: Control) -> Emission:
-        out = Output()
+        out = EmissionBuffer()
         if control.kind == "tick" and control.time > self.clock:
             self.clock = control.time
             self.now = max(self.now, control.time)
@@ -137,7 +139,7 @@ class ForceKernel:
             self._flush(out)
         return out.emission(self.identity)
 
-    def _flush(self, out: Output) -> None:
+    def _flush(self, out: EmissionBuffer) -> None:
         """Close all windows that have rows."""
         if self.next == NEVER or self.rows is None or not self.rows.height:
             return
@@ -164,7 +166,7 @@ class ForceKernel:
                 )
             self.rows = fresh if self.rows is None else pl.concat([fresh, self.rows])
 
-    def _close(self, time: int, out: Output) -> None:
+    def _close(self, time: int, out: EmissionBuffer) -> None:
         """Compute every window that ends at or before *time*."""
         behind = int(self.grid.first(np.array([time]))[0])
         if behind <= self.next:
@@ -205,7 +207,7 @@ class ForceKernel:
         if self.filler is not None:
             self._fill(windows, first, behind, out)
 
-    def _fill(self, windows: pl.DataFrame, first: int, behind: int, out: Output) -> None:
+    def _fill(self, windows: pl.DataFrame, first: int, behind: int, out: EmissionBuffer) -> None:
         """Rows for the windows from *first* up to *behind* that partitions with data have let
         pass.
         """

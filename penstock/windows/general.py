@@ -35,9 +35,9 @@ from penstock.windows.kernel import (
 )
 from penstock.windows.lateness import Lateness
 from penstock.windows.live_rows import LiveRows
-from penstock.windows.outlet import GONE, Change, Outlet, as_published
-from penstock.windows.output import Output
-from penstock.windows.publish import CLOSED, OPEN, Publisher
+from penstock.windows.outlet import GONE, Outlet, WindowChange, as_published
+from penstock.windows.output import EmissionBuffer
+from penstock.windows.publish import CLOSED, OPEN, PublishPolicy
 from penstock.windows.regions import Regions
 from penstock.windows.renewal import Renewal
 from penstock.windows.rules import Rules
@@ -60,7 +60,7 @@ class GeneralKernel:
         self.cutter = make_cutter(scope)
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)
         self.regions = Regions(plan)
-        self.publisher = Publisher(plan.trigger)
+        self.publisher = PublishPolicy(plan.trigger)
         self.timeline = Timeline(plan.watermark.ticks(source.precision))
         self.time = source.time_column
         self.rules = Rules.of(plan)
@@ -117,7 +117,7 @@ class GeneralKernel:
     # ---------------------------------------------------------------- input
 
     def apply(self, rows: pl.DataFrame) -> Emission:
-        out = Output()
+        out = EmissionBuffer()
         if rows.height:
             rows = self._written(rows)
             made, failed = self.ingest.prepare(rows)
@@ -144,7 +144,7 @@ class GeneralKernel:
         self.evictor.drop(made.with_columns(offsets))
         self.evictor.supersede(made)
 
-    def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
+    def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """Prepared rows of one call."""
         self._reserve()
         if not self.groups.whole:
@@ -166,7 +166,7 @@ class GeneralKernel:
         for part in self._parts(made.filter(pl.Series(~ordered))):
             self._write(part, source, out)
 
-    def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
+    def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """Rows of partitions that are in order."""
         assert self.inorder is not None
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
@@ -188,7 +188,7 @@ class GeneralKernel:
         put = decided.filter(pl.col("_put"))
         drop = decided.filter(pl.col("_drop"))
         self.outlet.publish(
-            Change(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out
+            WindowChange(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out
         )
         settled = self.publisher.settled(decided)
         mine = settled[waiting:]
@@ -218,7 +218,7 @@ class GeneralKernel:
         rest = rows.filter(~mine)
         return [*by_write(rows.filter(mine), whole=True), *([rest] if rest.height else [])]
 
-    def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: Output) -> None:
+    def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """One or several writes, settled once at their end."""
         self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
         self._reserve()
@@ -256,7 +256,7 @@ class GeneralKernel:
         points: pl.DataFrame,
         numbers: Numbers,
         before: Ticks,
-        out: Output,
+        out: EmissionBuffer,
         fresh: pl.DataFrame | None = None,
         at_once: bool = False,
     ) -> None:
@@ -294,7 +294,7 @@ class GeneralKernel:
             removed.append(vanished.select(GONE))
         settled = self.publisher.settled(decided, at_once)
         known = self.outlet.publish(
-            Change(settled, opened, put, pl.concat(removed), at_once), self.stamp, out
+            WindowChange(settled, opened, put, pl.concat(removed), at_once), self.stamp, out
         )
         self.store.put(known, t)
 
@@ -315,17 +315,17 @@ class GeneralKernel:
         windows = windows.with_columns(
             pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub")
         )
-        made = self.outlet.results_of(windows, self.now, Output()) if self.target_key else None
-        return (
-            windows.with_columns(made.get_column(self.target_key).alias("_key"))
-            if made is not None and self.target_key
-            else windows
-        )
+        if not self.target_key:
+            return windows
+        made = self.outlet.results_of(windows, self.now, EmissionBuffer())
+        if made is None:
+            return windows
+        return windows.with_columns(made.get_column(self.target_key).alias("_key"))
 
     # ---------------------------------------------------------------- controls
 
     def control(self, control: Control) -> Emission:
-        out = Output()
+        out = EmissionBuffer()
         self.stamp = Stamp(0, max(self.now, control.time))
         if control.kind == "tick":
             self._tick(control.time, control.heard_until, out)
@@ -337,7 +337,7 @@ class GeneralKernel:
             self._recalculate(control.low, control.high, out)
         return out.emission(self.identity)
 
-    def _delete(self, control: Control, out: Output) -> None:
+    def _delete(self, control: Control, out: EmissionBuffer) -> None:
         chosen = pl.col(self.time).is_between(control.low, control.high)
         if control.tables is not None:
             chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
@@ -352,7 +352,7 @@ class GeneralKernel:
                 out,
             )
 
-    def _tick(self, time: int, heard_until: int, out: Output) -> None:
+    def _tick(self, time: int, heard_until: int, out: EmissionBuffer) -> None:
         if self.clock_start == NEVER:
             self.clock_start = self.clock = time
             return
@@ -371,7 +371,7 @@ class GeneralKernel:
         if elapsed:
             self._push(out)
 
-    def _push(self, out: Output) -> None:
+    def _push(self, out: EmissionBuffer) -> None:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
         windows = self.store.take(np.arange(len(self.groups)))
         t = self.timeline.all_t()
@@ -388,13 +388,13 @@ class GeneralKernel:
         )
         self.ghosts = self.ghosts.clear()
         known = self.outlet.publish(
-            Change(known, windows.clear(), decided.filter(pl.col("_put")), removed),
+            WindowChange(known, windows.clear(), decided.filter(pl.col("_put")), removed),
             Stamp(0, self.now),
             out,
         )
         self.store.put(known, t)
 
-    def _flush(self, numbers: Numbers, out: Output) -> None:
+    def _flush(self, numbers: Numbers, out: EmissionBuffer) -> None:
         """Raise T of partitions past everything they hold."""
         before = self.timeline.all_t()
         windows = self.store.take(numbers)
@@ -411,7 +411,7 @@ class GeneralKernel:
                 out,
             )
 
-    def _recalculate(self, low: int, high: int, out: Output) -> None:
+    def _recalculate(self, low: int, high: int, out: EmissionBuffer) -> None:
         """Replace the live rows of low..high by what is stored, and publish what changes."""
         if self.history is None:
             return
@@ -439,7 +439,7 @@ class GeneralKernel:
         )
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
-        out = Output()
+        out = EmissionBuffer()
         self.stamp = Stamp(0, self.now)
         stored = self.history.fetch(low, high) if self.history is not None else None
         if stored is not None and stored.height:
@@ -464,7 +464,7 @@ class GeneralKernel:
 
     def open_windows(self) -> pl.DataFrame:
         still = self.store.open_windows(self.timeline.all_t())
-        rows = self.outlet.results_of(still, self.now, Output())
+        rows = self.outlet.results_of(still, self.now, EmissionBuffer())
         return (rows if rows is not None else self.outlet.results.empty()).drop("_op")
 
     # ---------------------------------------------------------------- state

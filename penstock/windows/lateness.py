@@ -6,7 +6,7 @@ import polars as pl
 
 from penstock.versions import DELETE
 from penstock.windows.evict import Evictor
-from penstock.windows.output import Output
+from penstock.windows.output import EmissionBuffer
 from penstock.windows.regions import Regions
 from penstock.windows.store import Mask
 from penstock.windows.timeline import Timeline
@@ -44,7 +44,7 @@ class Lateness:
         return made
 
     def drop(
-        self, rows: pl.DataFrame, source: pl.DataFrame, out: Output
+        self, rows: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Mark rows that are late (`_late`: out of order for their table and overdue), and drop
         them unless they are wanted.

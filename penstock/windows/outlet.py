@@ -15,7 +15,7 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
-from penstock.windows.output import Output
+from penstock.windows.output import EmissionBuffer
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 from penstock.windows.timeline import Timeline
@@ -25,7 +25,7 @@ GONE = ["_g", "_wstart", "_wend", "_stop", "_key"]
 
 
 @dataclass
-class Change:
+class WindowChange:
     """What a write did to windows: all of the partitions concerned as they are `known` now, those
     new, published and taken back.
     """
@@ -78,7 +78,7 @@ class Outlet:
             pl.Boolean(),
         )
 
-    def publish(self, change: Change, stamp: Stamp, out: Output) -> pl.DataFrame:
+    def publish(self, change: WindowChange, stamp: Stamp, out: EmissionBuffer) -> pl.DataFrame:
         """Rows and events of the windows put and of those taken back. Returns the windows as they
         are to be remembered.
         """
@@ -100,7 +100,9 @@ class Outlet:
             self._notify(change, made, removed, stamp, out)
         return known
 
-    def results_of(self, windows: pl.DataFrame, now: int, out: Output) -> pl.DataFrame | None:
+    def results_of(
+        self, windows: pl.DataFrame, now: int, out: EmissionBuffer
+    ) -> pl.DataFrame | None:
         """Result rows of *windows*; None when there are none."""
         if not windows.height:
             return None
@@ -144,7 +146,7 @@ class Outlet:
         return changed.select(GONE), joined.with_columns(key.alias("_key")).drop("_newkey", "_just")
 
     def _refill(
-        self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: Output
+        self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: EmissionBuffer
     ) -> None:
         assert self.filler is not None
         changed = pl.concat([put.select("_g", "_wstart"), removed.select("_g", "_wstart")]).unique()
@@ -160,11 +162,11 @@ class Outlet:
 
     def _notify(
         self,
-        change: Change,
+        change: WindowChange,
         made: pl.DataFrame | None,
         removed: pl.DataFrame,
         stamp: Stamp,
-        out: Output,
+        out: EmissionBuffer,
     ) -> None:
         opened = change.opened
         closed = change.put

@@ -11,7 +11,7 @@ from penstock.windows.kernel import Emission
 
 
 @dataclass
-class Output:
+class EmissionBuffer:
     """What a call has made so far, in order."""
 
     rows: list[pl.DataFrame] = field(default_factory=list)

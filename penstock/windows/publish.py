@@ -18,7 +18,7 @@ OPEN = 1
 CLOSED = 2
 
 
-class Publisher:
+class PublishPolicy:
     """The decisions of one trigger."""
 
     def __init__(self, trigger: Trigger) -> None:

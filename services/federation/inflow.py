@@ -20,7 +20,7 @@ from penstock import foreign, names
 from penstock.bus import Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
-from penstock.foreign import MESSAGE_ID, Brokers, Messages, Registry, message_id
+from penstock.foreign import MESSAGE_ID, Brokers, Messages, SchemaRegistry, message_id
 from penstock.link import external
 from penstock.log import get
 from penstock.reach import Outbound
@@ -95,7 +95,7 @@ class Inflow(Persistent):
             client_id=client,
             timeout=settings.connect_seconds,
         )
-        registry = Registry(topic.registry, self._reach) if topic.registry else None
+        registry = SchemaRegistry(topic.registry, self._reach) if topic.registry else None
         self._appenders = {}
         self._next = {}
         self._messages = None
@@ -174,7 +174,7 @@ class Inflow(Persistent):
 
     # ---------------------------------------------------------------- messages
 
-    def _send(self, batch: Batch, indexes: Sequence[int], registry: Registry | None) -> None:
+    def _send(self, batch: Batch, indexes: Sequence[int], registry: SchemaRegistry | None) -> None:
         """All of *indexes* at once; when they are refused each half by itself, until the bad
         message is alone.
         """
@@ -196,7 +196,7 @@ class Inflow(Persistent):
             self._send(batch, indexes[half:], registry)
 
     def _rows(
-        self, batch: Batch, indexes: Sequence[int], registry: Registry | None
+        self, batch: Batch, indexes: Sequence[int], registry: SchemaRegistry | None
     ) -> pl.DataFrame:
         table = self._table()
         if self._messages is None or self._messages[0] != table.schema_id:

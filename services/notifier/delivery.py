@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from penstock import vital
 from penstock.errors import BusError, PenstockError
-from penstock.feed import History, Slice
+from penstock.feed import FeedHistory, Slice
 from penstock.log import get
 from penstock.targets import (
     NOTIFY_HINT,
@@ -53,7 +53,7 @@ class Surroundings:
     metrics: PushMetrics
     #: messages in records read from the log
     messages: Callable[[Slice], list[NotifyMessage]]
-    history: Callable[[int, int], History]
+    history: Callable[[int, int], FeedHistory]
     #: where the live reader stands in a partition
     live: Callable[[int], int]
     save: Callable[[NotifyTarget, int, Mark], None]
@@ -82,7 +82,7 @@ class TargetDelivery:
         self._listed = True
         #: streams whose maker may not have this target notified
         self._refused: frozenset[int] = frozenset()
-        self._histories: dict[int, History] = {}
+        self._histories: dict[int, FeedHistory] = {}
         self._wake = asyncio.Event()
         self._at_once = _WINDOW_MESSAGES
         self._delay = 0.0

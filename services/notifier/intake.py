@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from penstock.errors import BusError
-from penstock.feed import History
+from penstock.feed import FeedHistory
 from penstock.log import get
 
 _LOOK_SECONDS = 1.0
@@ -40,7 +40,7 @@ class EventIntake:
         self,
         take: Callable[[int, int, bytes | None], Awaitable[None]],
         ends: Callable[[list[int]], Awaitable[dict[int, int]]],
-        history: Callable[[int, int], History],
+        history: Callable[[int, int], FeedHistory],
     ) -> None:
         """
         Args:

@@ -24,7 +24,7 @@ from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.clock import Clock
 from penstock.errors import BusError, SchemaError
-from penstock.feed import History
+from penstock.feed import FeedHistory
 from penstock.health import Health
 from penstock.log import get
 from penstock.reach import Outbound
@@ -102,8 +102,8 @@ class Push:
             on_revoked=self._leave_partitions,
         )
 
-    def _history(self, partition: int, offset: int) -> History:
-        return History(
+    def _history(self, partition: int, offset: int) -> FeedHistory:
+        return FeedHistory(
             self._settings.kafka_bootstrap, self._catalog, names.EVENTS, partition, offset
         )
 

@@ -16,7 +16,7 @@ from spark_jobs.poison import Poison
 from spark_jobs.replay import Replay
 
 
-class Cutter:
+class ChunkCutter:
     """The limits of chunks in one topic-partition."""
 
     def __init__(self, replay: Replay, poison: Poison) -> None:

@@ -23,7 +23,7 @@ from spark_jobs.input import Records
 from spark_jobs.output import Outbox
 from spark_jobs.poison import Poison
 from spark_jobs.processor.controls import apply_control, to_kernel_control
-from spark_jobs.processor.cutter import Cutter
+from spark_jobs.processor.cutter import ChunkCutter
 from spark_jobs.processor.gap import read_gap
 from spark_jobs.processor.history_filler import HistoryFiller
 from spark_jobs.processor.pending import Pending
@@ -73,7 +73,7 @@ class PartitionProcessor(ABC):
         clean = self._files.claim(self._owner, state.next) and known is not None
         found = [] if clean else self._find_published(state, first_time)
         self._replay = Replay([*state.pending, *found], max(state.next, 0))
-        self._cutter = Cutter(self._replay, self._poison)
+        self._cutter = ChunkCutter(self._replay, self._poison)
         self.outbox = Outbox(worker.publisher, self._replay, worker.guard.enforce)
         self._snapshots = Snapshots(self._files, self.outbox, state.ends)
         self.streams = Streams(worker, self.outbox, topic, partition, self.history)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from gateway.ddl.stream_replies import StreamReplies
-from gateway.ddl.streams import Streams
+from gateway.ddl.streams import StreamDefinitions
 from penstock.access import Access
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Grant, StreamEntry, User
@@ -24,7 +24,7 @@ BOSS = User(5, "boss", "h", grants=(Grant("ADMIN", 0),))
 ANN = User(6, "ann", "h", grants=(Grant("ALTER", 1),))
 
 
-def streams(user: str, committed: list[Change]) -> Streams:
+def streams(user: str, committed: list[Change]) -> StreamDefinitions:
     """As *user* meets them, with a list of hosts that names another one than that of the stream."""
     catalog = Catalog([BOSS, ANN])
     definer = SimpleNamespace(
@@ -32,7 +32,7 @@ def streams(user: str, committed: list[Change]) -> Streams:
     )
     notified = Outbound(Settings(), Access(lambda: catalog, "root"), ("*.example.com",))
     replies = StreamReplies(cast(Any, definer), cast(Any, None))
-    return Streams(cast(Any, definer), cast(Any, None), replies, ManualClock(0), notified)
+    return StreamDefinitions(cast(Any, definer), cast(Any, None), replies, ManualClock(0), notified)
 
 
 @pytest.mark.parametrize(

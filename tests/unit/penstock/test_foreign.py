@@ -24,7 +24,7 @@ from penstock.catalog import changes
 from penstock.catalog.model import Database, Table
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, SchemaError
-from penstock.foreign import MESSAGE_ID, Messages, Registry
+from penstock.foreign import MESSAGE_ID, Messages, SchemaRegistry
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS, ColumnType
 
@@ -188,7 +188,7 @@ def test_rows_as_json_and_back(rows: list[dict[str, Any]]) -> None:
     assert json_of().decode(values).equals(frame)
 
 
-class Shelf(Registry):
+class Shelf(SchemaRegistry):
     """A registry that has these schemas already."""
 
     def __init__(self, **schemas: Any) -> None:
@@ -385,7 +385,7 @@ def test_an_avro_value_is_taken_or_its_message_refused(column: str, kind: Any, v
 
 
 def test_a_schema_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = Registry("http://registry.invalid")
+    registry = SchemaRegistry("http://registry.invalid")
     asked = []
 
     def answer(path: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from penstock.access import Access
 from penstock.catalog.model import Grant, User
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError
-from penstock.foreign import Registry
+from penstock.foreign import SchemaRegistry
 from penstock.link.address import Address, LinkLost
 from penstock.link.client import Link
 from penstock.mesh.process import MESH_VARIABLE
@@ -341,7 +341,7 @@ def test_a_link_says_nothing_of_what_the_port_answered(
         assert len(there.heard) == 1, "no redirect is followed"
 
 
-Ask = Callable[[Registry], object]
+Ask = Callable[[SchemaRegistry], object]
 
 
 @pytest.mark.parametrize("ask", [lambda r: r.schema(5), lambda r: r.newest("x-value")])
@@ -364,7 +364,7 @@ Ask = Callable[[Registry], object]
 )
 def test_a_registry_that_answers_secrets_has_none_of_them_told(answer: bytes, ask: Ask) -> None:
     with server(answer) as there:
-        registry = Registry(f"http://127.0.0.1:{there.port}")
+        registry = SchemaRegistry(f"http://127.0.0.1:{there.port}")
         with pytest.raises(PenstockError) as refused:
             ask(registry)
         registry.close()
@@ -379,7 +379,7 @@ def test_a_registry_that_redirects_is_not_followed(status: str) -> None:
         server(http(b"{}")) as inside,
         server(http(b"", status, f"Location: http://127.0.0.1:{inside.port}/")) as there,
     ):
-        registry = Registry(f"http://127.0.0.1:{there.port}")
+        registry = SchemaRegistry(f"http://127.0.0.1:{there.port}")
         with pytest.raises(PenstockError, match="refuses"):
             registry.schema(5)
         registry.close()
@@ -401,7 +401,7 @@ def test_a_registry_is_dialled_where_it_was_checked(monkeypatch: pytest.MonkeyPa
             return real(host, port, *rest, **more)  # type: ignore[arg-type]
 
         monkeypatch.setattr(socket, "getaddrinfo", rebinding)
-        registry = Registry(f"http://rebinding.example:{there.port}", Reach())
+        registry = SchemaRegistry(f"http://rebinding.example:{there.port}", Reach())
         assert registry.schema(5) == "string"
         assert f"host: rebinding.example:{there.port}".encode() in there.heard[0].lower()
         with pytest.raises(CatalogError, match="may not be connected to"):
@@ -413,7 +413,7 @@ def test_a_registry_is_dialled_where_it_was_checked(monkeypatch: pytest.MonkeyPa
 def test_a_registry_of_the_mesh_itself_is_never_asked() -> None:
     with server(http(b"{}")) as inside:
         own = Own((("127.0.0.1", inside.port),))
-        registry = Registry(f"http://127.1:{inside.port}", Reach(own=own))
+        registry = SchemaRegistry(f"http://127.1:{inside.port}", Reach(own=own))
         with pytest.raises(CatalogError, match="may not be connected to"):
             registry.schema(5)
         registry.close()
@@ -424,7 +424,7 @@ def test_the_environments_proxy_is_not_used(monkeypatch: pytest.MonkeyPatch) -> 
     schema = json.dumps({"schema": '"string"'}).encode()
     with server(http(schema)) as there, server(http(schema)) as proxy:
         monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
-        registry = Registry(f"http://127.0.0.1:{there.port}")
+        registry = SchemaRegistry(f"http://127.0.0.1:{there.port}")
         assert registry.schema(5) == "string" and proxy.heard == []
         registry.close()
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import psutil
 
 from penstock.mesh import process
-from penstock.mesh.process import MESH_VARIABLE, Child, members, proportional_memory, rotate
+from penstock.mesh.process import MESH_VARIABLE, ChildProcess, members, proportional_memory, rotate
 
 
-def child(tmp_path: Path, code: str) -> Child:
+def child(tmp_path: Path, code: str) -> ChildProcess:
     environment = {**os.environ, MESH_VARIABLE: str(tmp_path)}
-    return Child([sys.executable, "-c", code], environment, tmp_path / "x.log", tmp_path)
+    return ChildProcess([sys.executable, "-c", code], environment, tmp_path / "x.log", tmp_path)
 
 
 def test_output_and_status(tmp_path: Path) -> None:

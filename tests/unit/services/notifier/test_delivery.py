@@ -15,7 +15,7 @@ from polars.exceptions import PanicException
 from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import ServerConnection, serve
 
-from penstock.feed import History
+from penstock.feed import FeedHistory
 from penstock.reach import Own
 from penstock.targets import AllowList, TargetRefused
 from services.notifier.cursor import Mark
@@ -208,7 +208,7 @@ async def test_messages_that_cannot_be_read_do_not_end_a_courier(on_failure: str
     enough = asyncio.Event()
     asked = []
 
-    def history(partition: int, offset: int) -> History:
+    def history(partition: int, offset: int) -> FeedHistory:
         asked.append(offset)
         if len(asked) == 5:
             enough.set()
