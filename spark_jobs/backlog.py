@@ -20,7 +20,7 @@ CAUTIOUS = 500
 _FEWEST = 16
 #: bytes that may cross at once: Spark holds so many in memory for each partition. A tenth less than
 #: 16 MiB, because its buffer has a power of two of which it clears all, twice for each hand-over
-#: (decision 43)
+#: (docs/performance.md)
 HAND_OVER_BYTES = (16 << 20) * 9 // 10
 #: places of a partition's backlog that are looked at, records in each, and how long all of it may
 #: take

@@ -28,7 +28,7 @@ from spark_jobs.queries import Mode
 from spark_jobs.settings import SparkSettings
 
 #: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives
-#: back what a burst took (decision 40)
+#: back what a burst took (docs/performance.md)
 _COLLECTOR = (
     "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
 )
@@ -73,7 +73,7 @@ _KEPT_CONSUMERS = {
 }
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer
-#: questions save (decisions 40 and 43)
+#: questions save (docs/performance.md)
 _POLLS = 4
 _PER_MODE: dict[Mode, dict[str, str]] = {
     # one record at a time, and a filler: a larger batch would wait until it is full; the operator

@@ -151,7 +151,7 @@ def _admin(bootstrap: str) -> Admin:
 
 def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
     # a tool that ends at once is over before the second compiler would pay; the broker needs a
-    # quarter less of a core with it (decision 29)
+    # quarter less of a core with it (docs/performance.md)
     tuning = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:CICompilerCount=2"]
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -202,7 +202,7 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "log.cleaner.dedupe.buffer.size": 16 << 20,
         "log.index.size.max.bytes": 2 << 20,
         # small requests, one at a time: with more threads each finds less to do when it is woken
-        # (decision 29)
+        # (docs/performance.md)
         "num.network.threads": 2,
         "num.io.threads": 2,
         "background.threads": 2,

@@ -119,7 +119,7 @@ class Source:
     child: str | None = None
     key_column: str | None = None
     #: id of the stream whose result this table is: repeats replace and nothing expires
-    #: (docs/decisions/0005).
+    #: (docs/decisions/0004).
     result_of: int | None = None
     #: of a virtual source: the tables that were there when the stream was planned. Later ones do
     #: not take part.
