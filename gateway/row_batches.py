@@ -23,7 +23,6 @@ from penstock.sql.plan import TICKS_PER_SECOND
 
 _log = log.get("gateway.publisher")
 #: a record of rows stays below this; single rows are at most a quarter of it
-#: a record of rows stays below this; single rows are at most a quarter of it
 RECORD_BYTES = 256 * 1024
 _NOTHING = pl.DataFrame()
 
