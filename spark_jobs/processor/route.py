@@ -155,7 +155,7 @@ class Route:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            rows = taken[0].rows if self._replaces else without_clears(taken[0].rows)
+            rows = self._written(taken[0].rows, history)
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
@@ -164,8 +164,6 @@ class Route:
             if self._replaces
             else np.zeros(rows.height, np.bool_)
         )
-        if self._replaces:
-            rows = complete(rows, history, self._identity, self._values)
         made, failed = evaluate(
             rows.with_columns(pl.Series("_behind", behind), pl.Series("_table", tables)),
             self._expressions,
@@ -185,6 +183,12 @@ class Route:
             self._tables.advance(tables[chosen], times[chosen])
         made = made.with_columns(pl.Series("_late", late))
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
+
+    def _written(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
+        """Return the rows that writes make of those stored, or, where nothing replaces, of none."""
+        if not self._replaces:
+            return without_clears(rows)
+        return complete(rows, history, self._identity, self._values)
 
     def meet(self, rows: pl.DataFrame) -> None:
         """Versions of rows that the source held when the stream began, if it fills its history:

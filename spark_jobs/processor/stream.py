@@ -17,6 +17,7 @@ from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
 from penstock.few import Few
 from penstock.sql.plan import needs_ticks
+from penstock.versions import without_clears
 from penstock.windows import make_kernel
 from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
@@ -142,9 +143,10 @@ class LiveStream:
         return results
 
     def count(self, rows: pl.DataFrame) -> None:
-        """Rows of the source have come; behind the exchange they were counted before it."""
+        """Count rows of the source; behind the exchange they were counted before it."""
         if self._topic == names.EXCHANGE:
             return
+        rows = without_clears(rows)
         mine = (
             rows.height
             if self.child is None

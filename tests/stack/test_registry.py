@@ -67,7 +67,9 @@ def check_topic(
                 )
     finally:
         consumer.close()
-    rows = [row for batch in batches for row in batch["rows"]]
+    # the NULL that the last write names goes ahead of its row
+    assert [r["op"] for batch in batches for r in batch["rows"]] == [0, 0, 3, 2]
+    rows = [row for batch in batches for row in batch["rows"] if row["op"] != 3]
     odd = "x_" + b"odd name".hex()
     assert [(r["tbname"], r["v"], r[odd], r.get("w"), r["site"]) for r in rows] == [
         ("d1", 1.5, 7, None, "a"),

@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import polars as pl
+import pytest
 
 from penstock.sql.plan import Member, Origin, StreamPlan
-from penstock.versions import DELETE, MERGE, UPSERT
+from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
 from spark_jobs.processor.route import PARTITIONS, Route, Taken, columns_to_send, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 
@@ -123,6 +124,19 @@ def test_a_partial_write_is_made_whole_before_it_leaves() -> None:
     )
     [whole] = [p.row(0, named=True) for _, p in parts if p["_op"].to_list() == [UPSERT]]
     assert (whole["a"], whole["b"]) == (2, 7)
+
+
+@pytest.mark.parametrize("update", ["IGNORE UPDATE 0", "IGNORE UPDATE 1"])
+def test_a_clear_leaves_with_its_row_and_not_beside_it(update: str) -> None:
+    route = Route(
+        planned(
+            f"CREATE STREAM s {update} INTO o AS SELECT _wstart, sum(a) FROM m PARTITION BY g INTERVAL(1s)"
+        )
+    )
+    write = pl.concat([frame(("t", 5, None, 1), op=CLEAR), frame(("t", 5, 2, None), op=MERGE)])
+    parts, failed = route.split([taken(write)], Stored(frame(("t", 5, 1, 7))))
+    [(whole,)] = [p.rows(named=True) for _, p in parts if p["_op"].to_list() != [DELETE]]
+    assert failed is None and whole["a"] == 2
 
 
 def test_every_stored_row_is_one_partitions_own_and_the_one_it_was_sent_to() -> None:
