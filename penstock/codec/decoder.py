@@ -28,7 +28,7 @@ from penstock.codec.record_cutter import META
 from penstock.codec.schema import OP, Source, WireLayout
 from penstock.few import Few
 from penstock.names import MAX_NAME_BYTES
-from penstock.versions import CLEAR, MERGE
+from penstock.versions import CLEAR, MERGE, UPSERT
 
 #: a batch of records, and the number of its first one
 _Numbered = tuple[int, pa.RecordBatch]
@@ -180,7 +180,8 @@ class Decoder:
         if op.to_numpy().any():
             op = narrow(op, pa.int8(), "op", failed)
             check_range(op, op, 0, CLEAR, "op", failed)
-            alone = self._lone_clears(op.to_numpy(), children, record, writes)
+            known = op.fill_null(UPSERT).to_numpy()  # one out of range is no number here
+            alone = self._lone_clears(known, children, record, writes)
             bad += [(int(i), "op 3 without the op 2 of its row after it") for i in alone]
         else:  # upserts, as nearly always
             op = pa.array(np.zeros(len(op), np.int8))

@@ -322,6 +322,8 @@ def foreign(definition: Table, rows: list[dict[str, Any]], **more: Any) -> bytes
         ({"d": float("inf")}, {}, "value out of range in d"),
         ({"d": float("-inf")}, {}, "value out of range in d"),
         ({"op": 4}, {}, "value out of range in op"),
+        ({"op": 300}, {}, "value out of range in op"),
+        ({"op": -(2**31)}, {}, "value out of range in op"),
         ({"tbname": ""}, {}, "value out of range in tbname"),
         ({"tbname": "x" * 193}, {}, "value out of range in tbname"),
         ({}, {"writes": [2]}, "writes does not add up to the number of rows"),
