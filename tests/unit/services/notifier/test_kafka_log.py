@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Iterator
 
 import pytest
 from aiokafka import conn
@@ -24,14 +25,17 @@ class Heard(logging.Handler):
 
 
 @pytest.fixture
-def heard(monkeypatch: pytest.MonkeyPatch) -> Heard:
-    """Listen to the logger itself: whoever set up logging before may have switched it off."""
+def heard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Heard]:
+    """Listen to the logger itself: whoever set up logging before may have made it quieter."""
     made = Heard()
+    before = made.logger.level
+    made.logger.setLevel(logging.WARNING)
     monkeypatch.setattr(made.logger, "filters", [])
     monkeypatch.setattr(made.logger, "handlers", [made])
     monkeypatch.setattr(made.logger, "disabled", False)
     monkeypatch.setattr(made.logger, "propagate", False)
-    return made
+    yield made
+    made.logger.setLevel(before)
 
 
 def test_the_words_are_aiokafkas() -> None:
