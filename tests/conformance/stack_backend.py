@@ -39,6 +39,8 @@ WIDTH = 6
 #: all their queries
 KILL_WIDTH = 24
 _TIMEOUT = httpx.Timeout(300.0)
+#: its group: the options
+_CREATE_DATABASE = re.compile(r"CREATE DATABASE \w+(.*)", re.IGNORECASE | re.DOTALL)
 #: a busy machine is slow, not wrong
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "180"}
 
@@ -188,8 +190,11 @@ class _Play:
 
     def run(self, outcome: Outcome) -> None:
         """Play all events and note what came out."""
-        self.sql(f"CREATE DATABASE {self.database} PARTITIONS {self.partitions}", database=None)
-        for statement in self.case.tables:
+        options, tables = _of_home(self.case.tables)
+        self.sql(
+            f"CREATE DATABASE {self.database} PARTITIONS {self.partitions}{options}", database=None
+        )
+        for statement in tables:
             self.sql(statement)
         if not any(e[0] == "CREATE_STREAM" for e in self.case.events):
             self.create()
@@ -380,6 +385,23 @@ class _Play:
             self.sql(f"DROP DATABASE IF EXISTS {self.database}", database=None)
         except (Refused, httpx.HTTPError, PenstockError, KafkaException, redis.RedisError) as error:
             print(f"could not drop {self.database}: {error}")
+
+
+def _of_home(statements: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the options of the database that *statements* make and use, and the other statements.
+
+    A case is played several times at once, each time in a database of its own: its name is not
+    the case's.
+    """
+    options = ""
+    rest = []
+    for statement in statements:
+        made = _CREATE_DATABASE.match(statement)
+        if made is not None:
+            options = made.group(1)
+        elif not statement.upper().startswith("USE "):
+            rest.append(statement)
+    return options, rest
 
 
 def _literal(value: Any) -> str:
