@@ -6,6 +6,7 @@ import dataclasses
 from typing import Literal
 
 from penstock.catalog.changes.change import Change, find_database, refuse
+from penstock.catalog.changes.flow import leads_to
 from penstock.catalog.changes.limits import check_columns, check_table_name
 from penstock.catalog.changes.usage import refuse_used, refuse_viewed
 from penstock.catalog.model import External, View
@@ -87,14 +88,9 @@ def set_view_status(
 
 def _pumps_into(catalog: Catalog, start: int, goal: int) -> bool:
     """Return True when rows of *start* flow into *goal* by existing streams and views."""
-    seen = set[int]()
-    todo = [start]
-    while todo:
-        at = todo.pop()
-        if at == goal:
-            return True
-        if at not in seen:
-            seen.add(at)
-            todo += [s.plan.target.table_id for s in catalog.readers_of(at)]
-            todo += [v.target_id for v in catalog.views() if v.source_id == at]
-    return False
+
+    def following(table_id: int) -> list[int]:
+        streams = [s.plan.target.table_id for s in catalog.readers_of(table_id)]
+        return [*streams, *(v.target_id for v in catalog.views() if v.source_id == table_id)]
+
+    return leads_to(start, goal, following)

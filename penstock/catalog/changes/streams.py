@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from penstock.catalog.changes.change import Change, NewId, find_database, refuse
+from penstock.catalog.changes.flow import leads_to
 from penstock.catalog.changes.limits import check_table_name
 from penstock.catalog.model import Snode, StreamEntry, StreamStatus
 from penstock.catalog.view import Catalog
@@ -93,13 +94,6 @@ def drop_snode(catalog: Catalog, dnode: int) -> Change:
 
 def _reaches(catalog: Catalog, start: int, goal: int) -> bool:
     """Return True when results in table *start* flow into table *goal* by existing streams."""
-    seen = set[int]()
-    todo = [start]
-    while todo:
-        table = todo.pop()
-        if table == goal:
-            return True
-        if table not in seen:
-            seen.add(table)
-            todo += [s.plan.target.table_id for s in catalog.streams_fed_by(table)]
-    return False
+    return leads_to(
+        start, goal, lambda at: [s.plan.target.table_id for s in catalog.streams_fed_by(at)]
+    )
