@@ -67,7 +67,7 @@ class ForceKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = EmissionBuffer()
         if rows.height:
-            rows = self.ingest.merge(rows, self.history)
+            rows = self.ingest.written(rows, self.history)
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)

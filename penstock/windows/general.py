@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import StreamPlan
-from penstock.versions import DELETE, without_clears
+from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp
@@ -119,7 +119,7 @@ class GeneralKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = EmissionBuffer()
         if rows.height:
-            rows = self._written(rows)
+            rows = self.ingest.written(rows, self.history, replaces=self.rules.replaces)
             made, failed = self.ingest.prepare(rows)
             if failed is not None:
                 out.failed.append(failed)
@@ -129,14 +129,9 @@ class GeneralKernel:
                 self.evictor.trim()
         return out.emission(self.identity)
 
-    def _written(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows that writes make of those stored, or, where nothing replaces, of none."""
-        merges = self.rules.replaces
-        return self.ingest.merge(rows, self.history) if merges else without_clears(rows)
-
     def skip(self, rows: pl.DataFrame) -> None:
         """See `Kernel`."""
-        rows = self._written(rows)
+        rows = self.ingest.written(rows, self.history, replaces=self.rules.replaces)
         made, _ = self.ingest.prepare(rows)
         self._reserve()
         self.evictor.begin(rows)

@@ -21,7 +21,7 @@ from penstock.windows.cut import Cutter
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import History
 from penstock.windows.key_index import KeyIndex
-from penstock.windows.merge import complete
+from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.timeline import ALWAYS, NEVER
@@ -166,9 +166,12 @@ class Ingest:
             return np.arange(len(self.groups)) if only.lower() in wanted else np.empty(0, np.int64)
         return np.flatnonzero(known.str.to_lowercase().is_in(wanted).to_numpy())
 
-    def merge(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
-        """Rows of op MERGE made whole."""
-        return complete(rows, history, self._source_identity, self._values)
+    def written(
+        self, rows: pl.DataFrame, history: History | None, *, replaces: bool = True
+    ) -> pl.DataFrame:
+        """See `penstock.windows.merge.written`."""
+        identity = self._source_identity
+        return written(rows, history, identity, self._values, replaces=replaces)
 
     # ---------------------------------------------------------------- state
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from penstock.sql.plan import Source
-from penstock.versions import MERGE, UPSERT, carried
+from penstock.versions import MERGE, UPSERT, carried, without_clears
 from penstock.windows.kernel import History
 
 
@@ -46,6 +46,20 @@ def complete(
     whole = filled.filter((pl.col("_op") == MERGE) & pl.col("_at").is_not_null())
     whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
     return pl.concat([numbered.filter(~partial), whole]).sort("_at").drop("_at")
+
+
+def written(
+    rows: pl.DataFrame,
+    history: History | None,
+    identity: Sequence[str],
+    columns: Sequence[str],
+    *,
+    replaces: bool,
+) -> pl.DataFrame:
+    """Return *rows* as a kernel counts them: whole, where a row takes the place of the one before
+    it, and otherwise as they were written. Arguments as of `complete`.
+    """
+    return complete(rows, history, identity, columns) if replaces else without_clears(rows)
 
 
 def _stored(touched: pl.DataFrame, history: History | None, keys: list[str]) -> pl.DataFrame | None:

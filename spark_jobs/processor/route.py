@@ -19,9 +19,9 @@ import polars as pl
 from penstock import names
 from penstock.few import Few
 from penstock.sql.plan import Event, State, StreamPlan
-from penstock.versions import DELETE, MERGE, without_clears
+from penstock.versions import DELETE, MERGE
 from penstock.windows.kernel import Delta, History
-from penstock.windows.merge import complete
+from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
@@ -155,7 +155,9 @@ class Route:
                 return [], None
             tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            rows = self._written(taken[0].rows, history)
+            rows = written(
+                taken[0].rows, history, self._identity, self._values, replaces=self._replaces
+            )
             tables = TABLES.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
@@ -183,12 +185,6 @@ class Route:
             self._tables.advance(tables[chosen], times[chosen])
         made = made.with_columns(pl.Series("_late", late))
         return self._parts(made), failed.drop("_behind", "_table") if failed is not None else None
-
-    def _written(self, rows: pl.DataFrame, history: History | None) -> pl.DataFrame:
-        """Return the rows that writes make of those stored, or, where nothing replaces, of none."""
-        if not self._replaces:
-            return without_clears(rows)
-        return complete(rows, history, self._identity, self._values)
 
     def meet(self, rows: pl.DataFrame) -> None:
         """Versions of rows that the source held when the stream began, if it fills its history:
