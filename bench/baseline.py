@@ -22,8 +22,8 @@ from typing import Any
 
 import psutil
 
+from penstock.config.settings import Settings
 from penstock.mesh.process import die_with_parent
-from penstock.settings import Settings
 from penstock.setup import jars
 from penstock.setup.java import find_java, spark_java_home
 

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from bench import rows
 from penstock.bus import login
 from penstock.catalog.model import Table
-from penstock.partition import partition_of
+from penstock.rows.partition import partition_of
 
 COLUMNS = "(ts TIMESTAMP, seq BIGINT, current DOUBLE, voltage INT) TAGS (site INT)"
 #: a tenth of the rows pass the filter

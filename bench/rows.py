@@ -20,7 +20,7 @@ import pyruhvro
 from gateway.settings import partitions_here
 from penstock.catalog.model import Table
 from penstock.codec import avro_schema, frame_of
-from penstock.partition import partition_of
+from penstock.rows.partition import partition_of
 
 BASE = 1_700_006_400_000
 STEP_MS = 100

@@ -21,7 +21,7 @@ from bench.rows import Fleet
 from bench.stage import Stage
 from penstock import names
 from penstock.mesh.process import proportional_memory
-from penstock.statefile import is_state
+from penstock.storage.statefile import is_state
 
 _STREAM = (
     "CREATE STREAM {db}.s TRIGGER WINDOW_CLOSE INTO {db}.w AS "

@@ -46,16 +46,17 @@ from gateway.statements.resolution import NameResolver
 from gateway.statements.writes import WriteStatements
 from gateway.websocket import Socket
 from gateway.write_path import WritePath
-from penstock import audit, bus, log, tls, vital
-from penstock.access import Access
-from penstock.clock import SystemClock
-from penstock.connections import GuardedSite, prepare
+from penstock import bus
+from penstock.auth.access import Access
+from penstock.auth.login import Login
+from penstock.coordination.nodes import Presence
 from penstock.errors import BusError
-from penstock.health import Health
-from penstock.limits import Open, Rate, Turns
-from penstock.login import Login
-from penstock.nodes import Presence
-from penstock.pulse import Pulse
+from penstock.runtime import audit, log, tls, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.connections import GuardedSite, prepare
+from penstock.runtime.health import Health
+from penstock.runtime.limits import Open, Rate, Turns
+from penstock.runtime.pulse import Pulse
 
 _log = log.get("gateway")
 _PROBE_S = 1.0

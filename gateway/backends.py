@@ -11,15 +11,16 @@ import secrets
 import threading
 
 from gateway.settings import GatewaySettings
-from penstock import redis_link, vital
 from penstock.bus import Admin
 from penstock.bus import Publisher as Bus
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.catalog.writer import CatalogWriter
-from penstock.clock import Clock
+from penstock.coordination import redis_link
 from penstock.errors import BusError, PenstockError
-from penstock.health import Health
+from penstock.runtime import vital
+from penstock.runtime.clock import Clock
+from penstock.runtime.health import Health
 
 PATIENCE_S = 3.0
 _FOR_EVER_S = 1e7

@@ -18,9 +18,10 @@ import redis
 
 from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
-from penstock import names, redis_link
+from penstock import names
 from penstock.catalog.stored import present
 from penstock.catalog.view import Catalog
+from penstock.coordination import redis_link
 from penstock.errors import BusError
 from penstock.sql.plan import Column
 

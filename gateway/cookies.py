@@ -13,11 +13,11 @@ from typing import Any
 import redis
 
 from penstock import names
-from penstock.clock import Clock
+from penstock.auth.login import Login
+from penstock.auth.tokens import SESSION_S
+from penstock.coordination.redis_link import ask
 from penstock.errors import AuthError
-from penstock.login import Login
-from penstock.redis_link import ask
-from penstock.tokens import SESSION_S
+from penstock.runtime.clock import Clock
 
 
 class CookieSessions:

@@ -18,10 +18,10 @@ from aiohttp import web
 
 from gateway import http
 from gateway.cookies import CookieSessions
-from penstock import audit, log, traces
+from penstock.auth.login import Login, is_token, query_credentials
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
-from penstock.limits import Open, Rate
-from penstock.login import Login, is_token, query_credentials
+from penstock.runtime import audit, log, traces
+from penstock.runtime.limits import Open, Rate
 
 _log = log.get("gateway.door")
 _USER = "penstock.user"

@@ -25,10 +25,10 @@ from gateway.ddl.definer import Definer
 from gateway.door import Door, user_of
 from gateway.intake import database_of
 from penstock import names
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.coordination.redis_link import ask
 from penstock.errors import BusError, SchemaError
 from penstock.records import ControlRecord
-from penstock.redis_link import ask
 
 _MAX_DEPTH = 32
 

@@ -20,10 +20,11 @@ import polars as pl
 import redis
 
 from gateway.layout import RowLayout
-from penstock import log, names
+from penstock import names
 from penstock.bus import Admin, Reader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import BusError, CatalogError, SchemaError
+from penstock.runtime import log
 
 _log = log.get("gateway.idempotency")
 KEEP_S = 86_400

@@ -28,9 +28,9 @@ from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.row_error import RowError
 from penstock import names
-from penstock.access import Access
-from penstock.clock import Clock
+from penstock.auth.access import Access
 from penstock.errors import PenstockError, SchemaError
+from penstock.runtime.clock import Clock
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType
 

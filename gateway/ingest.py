@@ -21,9 +21,9 @@ from gateway import http, notices, times
 from gateway.door import Door, body, user_of
 from gateway.intake import WriteIntake
 from gateway.rest import ARROW
-from penstock import arrow_reader
-from penstock.arrow_reader import Limits
 from penstock.errors import SchemaError
+from penstock.rows import arrow_reader
+from penstock.rows.arrow_reader import Limits
 
 Rows = list[Mapping[str, Any]]
 

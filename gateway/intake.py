@@ -22,13 +22,13 @@ from gateway.coalescer import PendingWrite
 from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
-from penstock import log, traces
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import ROW_ID, Database, Right, Table
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import CatalogError
 from penstock.foreign import MESSAGE_ID
+from penstock.runtime import log, traces
 
 _log = log.get("gateway.intake")
 Body: TypeAlias = Sequence[Mapping[str, Any]] | pa.Table | pl.DataFrame

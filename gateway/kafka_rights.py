@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, Protocol
 
-from penstock import log, names, vital
-from penstock.access import Access
+from penstock import names
+from penstock.auth.access import Access
+from penstock.auth.kafka_users import KafkaUsers, Rule
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Role, User
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
-from penstock.kafka_users import KafkaUsers, Rule
+from penstock.runtime import log, vital
 
 _log = log.get("gateway.kafka")
 _EVERY_TOPIC = names.ingest_topic("")

@@ -20,8 +20,8 @@ from gateway.door import Door, user_of
 from gateway.intake import WriteIntake
 from penstock import names
 from penstock.catalog.stored import present
+from penstock.coordination.redis_link import ask
 from penstock.errors import SchemaError
-from penstock.redis_link import ask
 
 _MOST = 10_000
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from gateway.ddl.definer import Definer
 from gateway.kafka_rights import KafkaRights
 from gateway.repartition.coordinator import RepartitionCoordinator
-from penstock import log, vital
 from penstock.errors import BusError
+from penstock.runtime import log, vital
 
 _log = log.get("gateway")
 _LOOK_S = 1.0

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
+from penstock.rows.versions import CLEAR, MERGE, filler
 from penstock.sql.plan import Column
-from penstock.versions import CLEAR, MERGE, filler
 
 CLEARED = "_clear"
 _OP = "_op"

@@ -14,8 +14,8 @@ import polars as pl
 import pyarrow as pa
 
 from gateway.layout import OP, TBNAME, RowLayout
+from penstock.rows.versions import UPSERT
 from penstock.sql.plan import TICKS_PER_SECOND
-from penstock.versions import UPSERT
 
 if TYPE_CHECKING:
     from gateway.coalescer import PendingWrite

@@ -23,12 +23,12 @@ from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.row_batches import RowBatches, internal_error
 from gateway.write_queue import WriteQueue
-from penstock import log, vital
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
-from penstock.clock import Clock
 from penstock.errors import BusError, PenstockError
-from penstock.gate import Gate
+from penstock.repartition.write_gate import Gate
+from penstock.runtime import log, vital
+from penstock.runtime.clock import Clock
 
 _log = log.get("gateway.publisher")
 

@@ -1,7 +1,7 @@
 """The read half of Confluent's Schema Registry API, over the catalog: Kafka tools can decode `in.*`
 topics with it.
 
-Owns the paths and the error numbers of that API; what is registered, `penstock.catalog.registry`
+Owns the paths and the error numbers of that API; what is registered, `penstock.codec.subjects`
 says. Nothing is registered here: tables are made by SQL.
 """
 
@@ -14,10 +14,10 @@ from aiohttp import web
 
 from gateway import http
 from gateway.door import Door, user_of
-from penstock.access import Access, visible
-from penstock.catalog import registry
-from penstock.catalog.registry import Registered
+from penstock.auth.access import Access, visible
 from penstock.catalog.view import Catalog
+from penstock.codec import subjects as registry
+from penstock.codec.subjects import Registered
 from penstock.errors import AuthError, PenstockError
 
 _JSON = "application/vnd.schemaregistry.v1+json"

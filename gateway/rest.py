@@ -19,9 +19,9 @@ from gateway import answers, http, notices, times
 from gateway.door import Door, body, user_of, with_password
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
-from penstock.clock import Clock
+from penstock.auth.login import Login
 from penstock.errors import PenstockError, SchemaError
-from penstock.login import Login
+from penstock.runtime.clock import Clock
 
 ARROW = "application/vnd.apache.arrow.stream"
 #: answers with more cells are made in a worker thread

@@ -15,10 +15,10 @@ from gateway import named_nulls, row_checks, rows
 from gateway.children import Children
 from gateway.coalescer import PendingWrite
 from gateway.layout import RowLayout
-from penstock import log, traces, vital
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
 from penstock.errors import BusError, CatalogError, PenstockError, SchemaError
+from penstock.runtime import log, traces, vital
 from penstock.sql.plan import TICKS_PER_SECOND
 
 _log = log.get("gateway.publisher")

@@ -25,10 +25,11 @@ import pyarrow as pa
 from gateway import named_nulls, times
 from gateway.layout import OP, TBNAME, RowLayout
 from gateway.row_error import RowError, abbreviate
-from penstock import names, python_values
+from penstock import names
+from penstock.rows import python_values
+from penstock.rows.versions import MERGE, UPSERT
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType, to_ticks
-from penstock.versions import MERGE, UPSERT
 
 #: what values that do not fit a column's type make of it
 #: what values that do not fit a column's type make of it

@@ -16,7 +16,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from penstock import tls
 from penstock.errors import (
     OverloadError,
     PenstockError,
@@ -24,7 +23,8 @@ from penstock.errors import (
     SqlSemanticError,
     SqlSyntaxError,
 )
-from penstock.limits import Turns
+from penstock.runtime import tls
+from penstock.runtime.limits import Turns
 
 #: queries at a time of all users; a thread each, which waits for the store
 _THREADS = 64

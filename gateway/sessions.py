@@ -21,12 +21,13 @@ from gateway.door import COOKIE, Door, body, cookie_of, user_of
 from gateway.ingest import parse_json
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
-from penstock import audit, names
+from penstock import names
+from penstock.auth.login import Login
+from penstock.auth.tokens import LOGIN_S, SESSION_S
+from penstock.coordination.redis_link import ask
 from penstock.errors import AuthError, PenstockError, SchemaError
-from penstock.login import Login
-from penstock.redis_link import ask
+from penstock.runtime import audit
 from penstock.sql.words import quote_name
-from penstock.tokens import LOGIN_S, SESSION_S
 
 
 class Sessions:

@@ -1,4 +1,4 @@
-"""Settings of the gateway; see `penstock.settings` for the shared ones and how they are read."""
+"""Settings of the gateway. `penstock.config.settings` has the shared ones and how they are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from penstock.settings import Port, Settings
+from penstock.config.settings import Port, Settings
 
 
 def partitions_here() -> int:

@@ -12,7 +12,7 @@ from gateway.children import text
 from penstock import names
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.view import Catalog
-from penstock.redis_link import ask
+from penstock.coordination.redis_link import ask
 
 
 def live_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:

@@ -27,16 +27,17 @@ from gateway.coalescer import PendingWrite
 from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.row_batches import frame_of
-from penstock import vital
-from penstock.access import Access, Visible
+from penstock.auth.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
+from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
 from penstock.client.appender import Appender
 from penstock.client.nodes import Nodes
-from penstock.clock import Clock
+from penstock.config.raft import GROUPS, Group, Groups
+from penstock.coordination.presence import Presence, Registry
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
-from penstock.presence import Presence, Registry
-from penstock.raft import GROUPS, Group, Groups
+from penstock.runtime import vital
+from penstock.runtime.clock import Clock
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.sql.statements import StreamTableOptions
 
@@ -190,7 +191,7 @@ class StreamTableGroups:
                 )
 
     def _describe(self, urls: dict[str, str]) -> dict[str, Any]:
-        return self._registry.describe(self.groups, self._catalog(), urls)
+        return self._registry.describe(self.groups, groups_of_tables(self._catalog()), urls)
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:

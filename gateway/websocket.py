@@ -21,9 +21,10 @@ from gateway.door import Door, user_of
 from gateway.idempotency import Receipt
 from gateway.ingest import Rows, from_arrow, parse_json, weight
 from gateway.intake import WriteIntake
-from penstock import arrow_reader, audit, log
-from penstock.arrow_reader import Limits
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+from penstock.rows import arrow_reader
+from penstock.rows.arrow_reader import Limits
+from penstock.runtime import audit, log
 
 _log = log.get("gateway.websocket")
 _PING_S = 20.0

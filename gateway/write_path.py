@@ -15,9 +15,9 @@ from gateway.settings import GatewaySettings
 from penstock import names
 from penstock.catalog.model import Database, Table
 from penstock.catalog.reader import Changed
-from penstock.clock import Clock
-from penstock.gate import Gate, Halts
-from penstock.health import SECONDS
+from penstock.repartition.write_gate import Gate, Halts
+from penstock.runtime.clock import Clock
+from penstock.runtime.health import SECONDS
 
 
 class WritePath:

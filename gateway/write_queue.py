@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable
 
 from gateway.coalescer import Coalescer, PendingWrite
-from penstock.clock import Clock
+from penstock.runtime.clock import Clock
 
 _IDLE_S = 3600.0
 

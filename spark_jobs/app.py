@@ -8,12 +8,14 @@ import threading
 
 from prometheus_client import Gauge
 
-from penstock import bus, log, redis_link, vital
+from penstock import bus
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
-from penstock.health import Health
-from penstock.nodes import Presence
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import Presence
+from penstock.runtime import log, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.health import Health
 from spark_jobs.controls import Controls
 from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership

@@ -14,14 +14,15 @@ from collections.abc import Iterable, Mapping
 
 import redis
 
-from penstock import log, names, vital
+from penstock import names
 from penstock.bus import Publisher
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.clock import Clock, milliseconds
 from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
+from penstock.runtime import log, vital
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql.plan import needs_ticks
 from spark_jobs.quotas import Quotas
 from spark_jobs.tick_throttle import TickThrottle

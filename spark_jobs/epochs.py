@@ -11,8 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import names
 from penstock.bus import Publisher
-from penstock.clock import Clock, milliseconds
 from penstock.records import Manifest, encode
+from penstock.runtime.clock import Clock, milliseconds
 from spark_jobs.operator import state_directory
 from spark_jobs.queries import Wanted
 from spark_jobs.settings import SparkSettings

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from penstock import names
 from penstock.catalog.view import Catalog
-from penstock.health import SECONDS
+from penstock.runtime.health import SECONDS
 
 _SHOWN = {
     "rows_in": "Rows of its source that a stream has seen",

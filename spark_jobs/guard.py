@@ -12,9 +12,10 @@ import threading
 
 import redis
 
-from penstock import log, names, vital
-from penstock.clock import Clock, SystemClock
+from penstock import names
 from penstock.errors import LeaseLost
+from penstock.runtime import log, vital
+from penstock.runtime.clock import Clock, SystemClock
 from spark_jobs.leadership import LEASE
 
 #: exit status of a worker whose driver has lost the jobs

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock import segments
 from penstock.catalog.stored import StoredNames
-from penstock.segments import RangeDelete
 from penstock.sql.plan import Source
+from penstock.storage import segments
+from penstock.storage.segments import RangeDelete
 from penstock.windows.kernel import History, Rewindable
 from spark_jobs.filling import stretches
 from spark_jobs.log_tail import LogTail

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import redis
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from penstock import log, names
+from penstock import names
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
+from penstock.runtime import log
 from spark_jobs.queries import Wanted
 
 #: seconds between two measurements; a query that has just started is not judged by an older one

@@ -20,11 +20,12 @@ from pathlib import Path
 import psutil
 import redis
 
-from penstock import log, names, vital
-from penstock.clock import Clock
+from penstock import names
+from penstock.coordination.lease import Lease
 from penstock.errors import LeaseLost, RemoteError
-from penstock.lease import Lease
-from penstock.mesh.process import members
+from penstock.runtime import log, vital
+from penstock.runtime.clock import Clock
+from penstock.runtime.mesh_members import members
 
 LEASE = "jobs"
 _ASK_SECONDS = 0.3

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import fsspec
 
-from penstock import log, names
+from penstock import names
 from penstock.catalog.reader import CatalogReader
+from penstock.runtime import log
 from spark_jobs.queries import Wanted, topics_to_read
 from spark_jobs.settings import SparkSettings
 

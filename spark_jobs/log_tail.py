@@ -15,8 +15,8 @@ from penstock.catalog.stored import written
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import SchemaError, StateError
 from penstock.records import ControlRecord, decode
-from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.storage.segments import Position, RangeDelete
 from spark_jobs.replay import Position as ProducerPosition
 from spark_jobs.worker import Worker
 

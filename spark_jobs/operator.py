@@ -21,8 +21,9 @@ from typing import NoReturn
 import pyarrow as pa
 from pyspark import TaskContext
 
-from penstock import log, names
+from penstock import names
 from penstock.errors import StateError
+from penstock.runtime import log
 from spark_jobs import pipe
 from spark_jobs.input import Inbox, Records
 from spark_jobs.processor.exchange import ExchangeProcessor

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock import log, names
+from penstock import names
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.view import Catalog
 from penstock.records import ControlRecord
+from penstock.runtime import log
 
 #: what a quota allows in so many seconds may be published at once
 _BURST_SECONDS = 5.0

@@ -9,8 +9,9 @@ did not sign, unless the operator allows it.
 
 from __future__ import annotations
 
-from penstock import log
-from penstock.checkpoints import (
+from penstock.errors import StateError
+from penstock.runtime import log
+from penstock.storage.checkpoints import (
     Place,
     local_path,
     local_positions,
@@ -18,8 +19,7 @@ from penstock.checkpoints import (
     positions_of,
     restore,
 )
-from penstock.errors import StateError
-from penstock.vault import Vault
+from penstock.storage.vault import Vault
 from spark_jobs.queries import Wanted
 from spark_jobs.settings import SparkSettings
 

@@ -18,10 +18,10 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.checkpoints import directory_of
 from penstock.errors import BusError
-from penstock.memory import ALLOCATORS
+from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
+from penstock.storage.checkpoints import directory_of
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode

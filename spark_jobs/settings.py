@@ -8,8 +8,8 @@ from typing import ClassVar
 import fsspec
 from pydantic import Field, SecretStr, field_validator
 
-from penstock.checkpoints import directory_of
-from penstock.settings import Settings
+from penstock.config.settings import Settings
+from penstock.storage.checkpoints import directory_of
 from penstock.windows.kernel import ROOM
 
 

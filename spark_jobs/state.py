@@ -1,8 +1,8 @@
 """State files of one topic-partition: named by the next source offset, a full one now and then and
 deltas between.
 
-A file is sealed as `penstock.statefile` says; inside is an Arrow IPC file (zstd) whose rows are the
-kernels' frames and whose metadata is everything else. It appears under its name whole or not at
+`penstock.storage.statefile` says how a file is sealed. Inside is an Arrow IPC file (zstd): its rows
+are the kernels' frames, its metadata is everything else. It appears under its name whole or not at
 all. A file that fails its digest, or whose chain of bases is broken, counts as absent: the one
 before it is a valid state too, it only means reading more of the log again. Refused: files of a
 newer version.
@@ -20,9 +20,9 @@ import fsspec
 import polars as pl
 import pyarrow as pa
 
-from penstock import log
-from penstock.failpoints import Failpoints
-from penstock.statefile import file_name, in_order, is_state, seal, unseal
+from penstock.runtime import log
+from penstock.runtime.failpoints import Failpoints
+from penstock.storage.statefile import file_name, in_order, is_state, seal, unseal
 from penstock.windows.kernel import Delta
 from spark_jobs.replay import Position, Published
 

@@ -19,13 +19,14 @@ import redis
 from prometheus_client import Counter, Gauge
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock import log, names
+from penstock import names
 from penstock.bus import Admin
 from penstock.catalog.model import Database, StreamEntry
 from penstock.catalog.reader import CatalogReader, Changed
-from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
-from penstock.health import Health
+from penstock.runtime import log
+from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.health import Health
 from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
 from spark_jobs.epochs import Epochs
 from spark_jobs.figures import Figures

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import polars as pl
 
 from penstock.catalog.model import Table
+from penstock.rows.versions import UPSERT
 from penstock.sql.plan import Source
-from penstock.versions import UPSERT
 from penstock.windows.virtual import Mapper, merged
 from spark_jobs.history import META, TableHistory
 from spark_jobs.worker import Worker

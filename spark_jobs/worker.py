@@ -18,15 +18,18 @@ import polars as pl
 import redis
 import tenacity
 
-from penstock import bus, log, moves, names, redis_link
+from penstock import bus, names
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec
+from penstock.coordination import redis_link
 from penstock.errors import BusError
-from penstock.failpoints import Failpoints
+from penstock.repartition import progress
+from penstock.runtime import log
+from penstock.runtime.failpoints import Failpoints
 from penstock.sql.plan import StreamPlan
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
@@ -180,7 +183,7 @@ class Worker:
     def report_ended(self, key: str, field: str, offset: int) -> None:
         """Say that a partition has ended at *offset*, with all before it kept."""
         self._reports.submit(
-            self._tell_surely, lambda client: moves.say(client, key, field, offset)
+            self._tell_surely, lambda client: progress.say(client, key, field, offset)
         )
 
     def report_barrier(self, barrier_id: str, field: str, offset: int) -> None:

@@ -30,11 +30,11 @@ from gateway.kafka_rights import KafkaRights, NoPasswords
 from gateway.repartition.coordinator import RepartitionCoordinator
 from gateway.settings import GatewaySettings
 from gateway.stream_tables import StreamTableGroups
-from penstock import tls
-from penstock.access import Access
-from penstock.clock import Clock
-from penstock.kafka_users import KafkaUsers
-from penstock.reach import Outbound
+from penstock.auth.access import Access
+from penstock.auth.kafka_users import KafkaUsers
+from penstock.outbound.reach import Outbound
+from penstock.runtime import tls
+from penstock.runtime.clock import Clock
 
 
 class DdlParts:

@@ -16,8 +16,8 @@ from gateway.layout import RowLayout
 from penstock.catalog import changes
 from penstock.catalog.model import Child, Table
 from penstock.errors import CatalogError
-from penstock.partition import partition
 from penstock.records import ControlRecord
+from penstock.rows.partition import partition
 
 
 class ChildTables:

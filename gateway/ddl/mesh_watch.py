@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import redis
 
-from penstock import names, nodes
+from penstock import names
+from penstock.coordination import nodes
+from penstock.coordination.redis_link import ask
 from penstock.errors import BusError
-from penstock.redis_link import ask
 
 
 class MeshWatch:

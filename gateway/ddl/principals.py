@@ -12,14 +12,14 @@ from gateway.ddl.child_tables import ChildTables
 from gateway.ddl.definer import Definer
 from gateway.intake import database_of
 from gateway.kafka_rights import Passwords
+from penstock.auth.passwords import hash_password
 from penstock.catalog import principals
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import User
 from penstock.catalog.principals import Target
 from penstock.catalog.view import Catalog
-from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
-from penstock.passwords import hash_password
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql import statements as st
 
 Statement = st.CreateUser | st.AlterUser | st.CreateRole | st.Grant | st.GrantRole | st.RevokeTokens

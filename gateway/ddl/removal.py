@@ -11,11 +11,12 @@ from gateway.children import text
 from gateway.ddl.child_tables import ChildTables
 from gateway.ddl.definer import Definer
 from gateway.layout import RowLayout
-from penstock import log, names
+from penstock import names
 from penstock.catalog import changes
 from penstock.catalog.model import Table
-from penstock.partition import partition
 from penstock.records import DROPPED, ControlRecord
+from penstock.rows.partition import partition
+from penstock.runtime import log
 
 _log = log.get("gateway.ddl")
 #: ticks that no time lies beyond

@@ -17,9 +17,9 @@ from gateway.ddl.definer import Definer
 from gateway.stream_status import live_fields
 from penstock import names
 from penstock.catalog.model import StreamEntry
+from penstock.coordination.redis_link import ask
 from penstock.errors import BusError
 from penstock.records import ControlRecord
-from penstock.redis_link import ask
 
 
 class StreamReplies:

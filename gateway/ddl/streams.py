@@ -21,9 +21,10 @@ from gateway.ddl.stream_replies import StreamReplies
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Entry, StreamEntry, Table
-from penstock.clock import Clock, milliseconds
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
+from penstock.outbound.targets import endpoint
 from penstock.records import ControlRecord
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream
 from penstock.sql.statements import (
@@ -33,7 +34,6 @@ from penstock.sql.statements import (
     RecalculateStream,
     Statement,
 )
-from penstock.targets import endpoint
 
 
 class StreamDefinitions:

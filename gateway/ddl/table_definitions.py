@@ -14,7 +14,7 @@ from gateway.stream_tables import StreamTableGroups, replication_of
 from penstock.catalog import changes, stream_tables, virtual
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Table, VirtualColumn
-from penstock.clock import Clock
+from penstock.runtime.clock import Clock
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable
 import redis
 
 from gateway.ddl.mesh_watch import MeshWatch
-from penstock import log, names
+from penstock import names
 from penstock.bus import Admin
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Database, Table
 from penstock.catalog.view import Catalog
+from penstock.coordination.redis_link import ask
 from penstock.errors import BusError, CatalogError
-from penstock.redis_link import ask
+from penstock.runtime import log
 
 _log = log.get("gateway.ddl")
 #: as many copies as Kafka makes by itself

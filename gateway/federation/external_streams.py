@@ -15,13 +15,13 @@ from gateway.federation.foreign_topics import ForeignTopics
 from gateway.federation.mirrors import Mirrors
 from penstock.catalog import changes
 from penstock.catalog.model import External, Table
-from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
 from penstock.link import external
 from penstock.link.address import Address, LinkLost
 from penstock.link.description import Description
 from penstock.link.pool import connect_any
-from penstock.reach import Outbound, Reach
+from penstock.outbound.reach import Outbound, Reach
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
 from penstock.types import ColumnType

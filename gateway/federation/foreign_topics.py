@@ -24,11 +24,11 @@ from penstock import foreign
 from penstock.bus import Admin, Delivery, Publisher
 from penstock.catalog import changes
 from penstock.catalog.model import Table
-from penstock.clock import Clock
 from penstock.errors import BusError, CatalogError
 from penstock.foreign import MESSAGE_ID, Brokers, Messages, SchemaRegistry, Topic
 from penstock.link import external
-from penstock.reach import Outbound, Reach
+from penstock.outbound.reach import Outbound, Reach
+from penstock.runtime.clock import Clock
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType

@@ -14,8 +14,8 @@ from penstock import names
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
 from penstock.catalog.model import External, Table, View
-from penstock.clock import Clock, milliseconds
 from penstock.errors import CatalogError
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql.statements import CreateStream
 from penstock.sql.words import in_backticks
 

@@ -26,8 +26,8 @@ from penstock.errors import PenstockError
 from penstock.link import external
 from penstock.link.address import Address
 from penstock.link.pool import Links
-from penstock.partition import partition_of
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
+from penstock.rows.partition import partition_of
 
 #: errors after which the same rows are sent again
 _AGAIN = frozenset(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from penstock.bus import Admin
 from penstock.catalog.model import External, Table
-from penstock.cursor import Cursor
+from penstock.feeds.cursor import Cursor
 from penstock.link import external
 from penstock.link.pool import connect_any
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
 from penstock.sql.words import in_backticks
 
 _CONNECT_S = 5.0

@@ -16,10 +16,10 @@ from gateway.federation.view_start import ViewStart
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
 from penstock.catalog.model import External, Table, View
-from penstock.clock import Clock, milliseconds
 from penstock.link import external
 from penstock.link.description import Description, require_log
 from penstock.link.selection import Selection, check, compile_selection
+from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql import statements as st
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Column

@@ -12,7 +12,7 @@ from gateway.describing import name_of
 from gateway.information import columns
 from gateway.information.viewer import Viewer
 from penstock import foreign, names
-from penstock.redis_link import ask
+from penstock.coordination.redis_link import ask
 
 
 class FederationLists:

@@ -12,8 +12,9 @@ import pyarrow as pa
 from gateway.answers import table_of
 from gateway.information import columns
 from gateway.information.viewer import Viewer
-from penstock import names, nodes
-from penstock.redis_link import ask
+from penstock import names
+from penstock.coordination import nodes
+from penstock.coordination.redis_link import ask
 
 
 class MeshLists:

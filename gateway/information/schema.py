@@ -23,7 +23,7 @@ from gateway.information.principals import PrincipalLists
 from gateway.information.streams import StreamLists
 from gateway.information.tables import SCHEMA, TableLists
 from gateway.information.viewer import Viewer
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError

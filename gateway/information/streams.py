@@ -14,7 +14,7 @@ from gateway.information.viewer import Viewer
 from gateway.stream_status import live_fields, progress
 from penstock import names
 from penstock.catalog.model import StreamEntry
-from penstock.redis_link import ask
+from penstock.coordination.redis_link import ask
 from penstock.sql.plan import StreamPlan
 from penstock.sql.secret import hide
 

@@ -12,7 +12,7 @@ from gateway.information import columns
 from gateway.information.viewer import Viewer
 from penstock import names
 from penstock.catalog.model import Child, Database, Table
-from penstock.redis_link import ask
+from penstock.coordination.redis_link import ask
 
 #: the database of these lists
 SCHEMA = "information_schema"

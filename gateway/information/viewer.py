@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock.access import Access, visible
+from penstock.auth.access import Access, visible
 from penstock.catalog.model import Right
 from penstock.catalog.principals import Target
 from penstock.catalog.view import Catalog

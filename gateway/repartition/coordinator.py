@@ -18,14 +18,16 @@ import redis
 from gateway.children import text
 from gateway.ddl.definer import Definer
 from gateway.drain import Drain
-from penstock import log, moves, names
+from penstock import names
 from penstock.bus import Admin
 from penstock.catalog import generations
 from penstock.catalog.model import Database
+from penstock.coordination.redis_link import ask
 from penstock.errors import CatalogError
-from penstock.offset_padding import pad
 from penstock.records import ControlRecord
-from penstock.redis_link import ask
+from penstock.repartition import progress
+from penstock.repartition.offset_padding import pad
+from penstock.runtime import log
 
 _log = log.get("gateway.mover")
 
@@ -158,7 +160,7 @@ class RepartitionCoordinator:
         """
         topic = database.topic
         partitions = database.partitions
-        key = moves.key(database)
+        key = progress.key(database)
         # from here on rows count only if a stream made them
         self._definer.send(topic, range(partitions), ControlRecord("close", id=key))
         depth = len(
@@ -202,7 +204,7 @@ class RepartitionCoordinator:
         self, database: Database, ready: Callable[[dict[str, str]], bool], message: str
     ) -> dict[str, str]:
         """Wait until others have done their part; what they say."""
-        key = moves.key(database)
+        key = progress.key(database)
         done: dict[str, str] = {}
 
         def look() -> bool:

@@ -25,9 +25,9 @@ from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.writes import WriteStatements
-from penstock import audit
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
+from penstock.runtime import audit
 from penstock.sql import parse
 from penstock.sql import statements as st
 from penstock.sql.secret import hide

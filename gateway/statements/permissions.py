@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gateway.intake import WriteIntake
 from gateway.rights import Asked, Need, needs
 from gateway.statements.context import RequestContext
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import Database, Right
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog

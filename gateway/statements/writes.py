@@ -21,7 +21,7 @@ from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
 from penstock.catalog.model import Database, External
 from penstock.catalog.view import Catalog
-from penstock.clock import Clock
+from penstock.runtime.clock import Clock
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND
 

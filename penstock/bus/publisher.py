@@ -11,11 +11,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from penstock import vital
 from penstock.bus.errors import bus_error
 from penstock.bus.records import MAX_MESSAGE_BYTES, Delivery, topic_partition
 from penstock.bus.security import LOGGER, login
 from penstock.errors import BusError
+from penstock.runtime import vital
 
 #: seconds for which brokers may differ about a topic that was just made
 _PROPAGATION_SECONDS = 5

@@ -12,12 +12,13 @@ import structlog
 from prometheus_client import Counter
 from prometheus_client.registry import CollectorRegistry
 
-from penstock import names, vital
+from penstock import names
 from penstock.bus import BEGINNING, Admin, Batch, Reader
 from penstock.catalog import entries
 from penstock.catalog.model import Entry
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, SchemaError
+from penstock.runtime import vital
 
 _log = structlog.get_logger("penstock.catalog")
 _PARTITION = (names.CATALOG, 0)

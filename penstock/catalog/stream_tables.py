@@ -222,3 +222,12 @@ def _find_column(columns: Columns, name: str, argument: str) -> Column:
 
 def _refuse(code: str, message: str, *, hint: str = "") -> NoReturn:
     raise CatalogError(message, code=code, hint=hint)
+
+
+def groups_of_tables(catalog: Catalog) -> dict[str, int]:
+    """Return the full name of each stream table, and the number of the group that keeps it."""
+    return {
+        f"{table.database}.{table.name}": table.replicated.group
+        for table in catalog.tables()
+        if table.replicated is not None
+    }

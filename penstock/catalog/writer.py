@@ -23,9 +23,9 @@ from penstock.catalog import entries
 from penstock.catalog.model import Entry
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.clock import Clock
+from penstock.coordination.lease import Holder, Lease
 from penstock.errors import BusError, LeaseLost, PenstockError
-from penstock.lease import Holder, Lease
+from penstock.runtime.clock import Clock
 
 _log = structlog.get_logger("penstock.catalog")
 LEASE = "catalog"

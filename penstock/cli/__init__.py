@@ -9,8 +9,8 @@ import sys
 import typer
 from rich.console import Console
 
+from penstock.config.settings import EXIT_CONFIG
 from penstock.errors import ConfigError, PenstockError
-from penstock.settings import EXIT_CONFIG
 
 app = typer.Typer(
     name="penstock",

@@ -13,11 +13,11 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
 from penstock.cli.mesh import DATA_DIR, DataDir
-from penstock.deployment import SUBJECT, backup, restore
 from penstock.errors import ConfigError, StateError
+from penstock.mesh.deployment import SUBJECT, backup, restore
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.vault import Vault, mask_login
+from penstock.storage.vault import Vault, mask_login
 
 _console = Console(stderr=True, highlight=False)
 Target = Annotated[

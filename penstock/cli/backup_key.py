@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from penstock.config.secret_files import read_secret
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
-from penstock.secret_files import read_secret
-from penstock.vault import Vault
+from penstock.storage.vault import Vault
 
 #: name of the secret in the data directory
 SECRET = "backup"

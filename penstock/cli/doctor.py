@@ -12,16 +12,16 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from penstock import bus, doctor, names
+from penstock import bus, names
 from penstock.cli import app
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.cli.query import connection
-from penstock.doctor import Finding
+from penstock.config.settings import Settings
 from penstock.errors import PenstockError
-from penstock.mesh import kafka
+from penstock.mesh import doctor, kafka
+from penstock.mesh.doctor import Finding
 from penstock.mesh.layout import Layout
 from penstock.mesh.supervisor import read_state
-from penstock.settings import Settings
 
 _MARKS = {"ok": "[green]ok  [/]", "look": "[yellow]look[/]", "bad": "[red]bad [/]"}
 

@@ -12,21 +12,23 @@ import typer
 from rich.console import Console
 from rich.live import Live
 
-from penstock import bus, log, names, traces
+from penstock import bus, names
+from penstock.auth.tokens import LOGIN_S, Tokens
 from penstock.cli import app
 from penstock.cli.display import rooms_table
-from penstock.clock import SystemClock
+from penstock.config.settings import Settings
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
-from penstock.mesh.process import UMASK, members
+from penstock.mesh.process import UMASK
 from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
-from penstock.settings import Settings
+from penstock.runtime import log, traces
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.mesh_members import members
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
-from penstock.tokens import LOGIN_S, Tokens
 
 DataDir = Annotated[
     Path,

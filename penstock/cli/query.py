@@ -17,9 +17,9 @@ from rich.table import Table
 from penstock.cli import app
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.client.connection import Connection, connect
+from penstock.config.secret_files import read_secret
 from penstock.errors import ConfigError
 from penstock.mesh.running import RunningMesh
-from penstock.secret_files import read_secret
 from penstock.sql.words import in_backticks
 
 #: rows asked for at once: a slice of time is halved until it holds no more

@@ -17,8 +17,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from penstock.backup_list import Backup, Item
-from penstock.checkpoints import Place, local_positions, places, restore, subject_query, take
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
 from penstock.cli.mesh import DATA_DIR, DataDir
@@ -26,7 +24,16 @@ from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
 from penstock.mesh.supervisor import read_state
-from penstock.vault import Vault, mask_login
+from penstock.storage.backup_list import Backup, Item
+from penstock.storage.checkpoints import (
+    Place,
+    local_positions,
+    places,
+    restore,
+    subject_query,
+    take,
+)
+from penstock.storage.vault import Vault, mask_login
 
 commands = typer.Typer(help="Backups of the stream jobs' state.", no_args_is_help=True)
 app.add_typer(commands, name="snode")

@@ -27,8 +27,9 @@ from penstock.client.line import Line
 from penstock.client.nodes import Nodes, outcome_unknown
 from penstock.client.quorum import QuorumLoss
 from penstock.client.reading_turn import ReadingTurn
-from penstock.client.wire import error_of, to_stream
+from penstock.client.wire import to_stream
 from penstock.errors import CatalogError, OverloadError, PenstockError
+from penstock.remote_errors import error_of
 
 #: errors after which the same write is sent again, to whoever leads then
 _AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})

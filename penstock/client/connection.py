@@ -12,7 +12,6 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from penstock import tls
 from penstock.client.result import Count, Result
 from penstock.client.stream_tables import StreamTables
 from penstock.client.subscribe import Subscription, subscription_request
@@ -31,6 +30,7 @@ from penstock.client.wire import (
 )
 from penstock.client.writer import Writer
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
+from penstock.runtime import tls
 
 if TYPE_CHECKING:
     from penstock.client.stream import Stream

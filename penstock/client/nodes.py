@@ -20,8 +20,8 @@ import tenacity
 from websockets.sync.client import ClientConnection, connect
 
 from penstock.client.line import Line
-from penstock.client.wire import error_of
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
+from penstock.remote_errors import error_of
 
 #: seconds that a node may take to say who leads
 ASK_SECONDS = 0.6

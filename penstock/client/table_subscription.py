@@ -23,8 +23,9 @@ from websockets.sync.client import ClientConnection
 from penstock.client.handler_calls import Executors, HandlerCalls
 from penstock.client.nodes import Nodes
 from penstock.client.subscription_options import SubscriptionOptions
-from penstock.client.wire import ROW_ID, error_of, from_stream
+from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import PenstockError, RemoteError
+from penstock.remote_errors import error_of
 
 #: seconds without a sign of life after which another node is tried
 _SILENCE = 1.2

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock import python_values
 from penstock.errors import SchemaError
+from penstock.rows import python_values
 
 #: what libraries make of values that do not fit
 _UNFIT = (pa.ArrowException, InvalidOperation, OverflowError, ValueError, TypeError)

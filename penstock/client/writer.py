@@ -22,8 +22,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from websockets.sync.client import connect
 
 from penstock.client.values import to_json
-from penstock.client.wire import Rows, chunks, error_of, is_objects, to_stream, to_table
+from penstock.client.wire import Rows, chunks, is_objects, to_stream, to_table
 from penstock.errors import AuthError, BusError, PenstockError, RemoteError, SchemaError
+from penstock.remote_errors import error_of
 
 #: rows of one frame; larger writes are cut
 FRAME_ROWS = 10_000

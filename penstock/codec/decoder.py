@@ -26,9 +26,9 @@ from penstock.codec.conform import (
 )
 from penstock.codec.record_cutter import META
 from penstock.codec.schema import OP, Source, WireLayout
-from penstock.few import Few
 from penstock.names import MAX_NAME_BYTES
-from penstock.versions import CLEAR, MERGE, UPSERT
+from penstock.rows.few import Few
+from penstock.rows.versions import CLEAR, MERGE, UPSERT
 
 #: a batch of records, and the number of its first one
 _Numbered = tuple[int, pa.RecordBatch]

@@ -15,7 +15,7 @@ import pyruhvro
 from penstock.codec.record_cutter import ID, MAGIC, MAX_RECORD_BYTES, Head, cut_into_records
 from penstock.codec.schema import OP, WireLayout
 from penstock.errors import SchemaError
-from penstock.partition import partition, partition_of
+from penstock.rows.partition import partition, partition_of
 
 #: up to this many rows fastavro encodes faster than pyruhvro, which starts threads for every call
 _FASTAVRO_ROWS = 8

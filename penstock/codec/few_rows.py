@@ -18,9 +18,9 @@ from typing import Any
 import fastavro
 import polars as pl
 
-from penstock.few import Few
+from penstock.codec.readable import all_readable
 from penstock.names import MAX_NAME_BYTES
-from penstock.readable import all_readable
+from penstock.rows.few import Few
 from penstock.sql.plan import Column
 
 #: above these the long way is the shorter one

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SchemaError
-from penstock.versions import CLEAR
+from penstock.rows.versions import CLEAR
 
 MAX_RECORD_BYTES = 900_000
 #: the frame, as fields in front of the record's own

@@ -21,7 +21,7 @@ from penstock.codec.few_rows import MAX_FRAME, FewRows
 from penstock.codec.record_cutter import MAX_RECORD_BYTES, Head
 from penstock.codec.schema import Source, WireLayout, sources_of, wire_name
 from penstock.errors import SchemaError
-from penstock.few import Few
+from penstock.rows.few import Few
 from penstock.types import TIME_LIMITS
 
 _Ints = npt.NDArray[np.int64]
@@ -131,7 +131,7 @@ class TableCodec:
         each partition.
 
         Args:
-            hashes: `penstock.partition.hashes` of the names, where they are known.
+            hashes: `penstock.rows.partition.hashes` of the names, where they are known.
         """
         if not rows.height:
             return []

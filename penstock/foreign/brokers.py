@@ -15,7 +15,7 @@ from functools import cached_property
 from penstock.bus import Admin, Cluster
 from penstock.errors import BusError, CatalogError
 from penstock.foreign.topic import Topic
-from penstock.reach import Own, Reach
+from penstock.outbound.reach import Own, Reach
 
 
 class Home:

@@ -22,7 +22,7 @@ import polars as pl
 
 from penstock.errors import PenstockError, RemoteError, SchemaError
 from penstock.foreign.avro import Nanoseconds, parse, row_of
-from penstock.reach import Reach
+from penstock.outbound.reach import Reach
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
 #: microseconds that fit into 64 bits of nanoseconds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import RemoteError
 
 if TYPE_CHECKING:
-    from penstock.reach import Reach
+    from penstock.outbound.reach import Reach
 
 DEFAULT_PORT = 7707
 DEFAULT_TLS_PORT = 7708

@@ -20,14 +20,14 @@ from typing import Any, Self
 import pyarrow as pa
 from websockets.exceptions import ConnectionClosed
 
-from penstock.client.wire import error_of
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.address import Address, LinkLost
 from penstock.link.channel import Channel, Message
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, pack, unpack
 from penstock.link.handshake import open_socket
-from penstock.targets import reason_of
+from penstock.outbound.targets import reason_of
+from penstock.remote_errors import error_of
 
 
 class Link:

@@ -18,7 +18,7 @@ from penstock.catalog.model import External
 from penstock.errors import CatalogError
 from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.description import Description
-from penstock.reach import Reach
+from penstock.outbound.reach import Reach
 from penstock.sql.plan import Column
 from penstock.sql.words import in_backticks, quote_name, quote_string
 

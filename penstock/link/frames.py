@@ -13,14 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock import arrow_reader
 from penstock.errors import RemoteError, SchemaError
+from penstock.rows import arrow_reader
 
 #: what this build speaks; a peer that does not is refused before anything is exchanged
 VERSION = 1
 VERSION_HEADER = "X-Penstock-Link"
-#: which mesh a link comes from (`penstock.reach.identity_of`), if somebody has named the host it
-#: goes to
+#: which mesh a link comes from (`penstock.outbound.reach.identity_of`), if a user has named the
+#: host it goes to
 ORIGIN_HEADER = "X-Penstock-Origin"
 PATH = "/link"
 #: largest frame either side accepts

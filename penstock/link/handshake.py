@@ -20,7 +20,7 @@ from penstock.link.frames import (
     VERSION,
     VERSION_HEADER,
 )
-from penstock.targets import reason_of
+from penstock.outbound.targets import reason_of
 
 
 def open_socket(address: Address, timeout: float, ping_seconds: float) -> ClientConnection:

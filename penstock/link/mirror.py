@@ -18,14 +18,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import polars as pl
 import pyarrow as pa
 
-from penstock import vital
-from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
+from penstock.feeds.cursor import TokenError
 from penstock.link import external
 from penstock.link.address import LinkLost
 from penstock.link.channel import Channel, Message
@@ -37,11 +36,18 @@ from penstock.link.remote_request import MirrorOptions, RemoteRequest, RemoteTar
 from penstock.link.retry_window import RetryWindow
 from penstock.link.snapshot import find, read_snapshot, subscribe
 from penstock.link.updates import Update, UpdateFeed
+from penstock.runtime import vital
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from penstock.client.connection import Connection
+
+class Executes(Protocol):
+    """A connection to a deployment, as far as a table needs it."""
+
+    def execute(self, sql: str, /) -> object:
+        """Run a statement. Raises PenstockError."""
+
 
 State = Literal["connecting", "live", "disconnected", "failed", "closed"]
 #: an update cycle without rows empties a blink table
@@ -138,7 +144,7 @@ class RemoteTable:
             connection.register("t", self.to_arrow())
             return connection.sql(text).to_arrow_table()
 
-    def make_external(self, connection: Connection, name: str) -> None:
+    def make_external(self, connection: Executes, name: str) -> None:
         """Make an external stream *name* of it in the deployment behind *connection*, where SQL,
         windows and views read it from then on.
 

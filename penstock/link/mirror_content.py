@@ -16,7 +16,7 @@ from penstock.link.channel import Message
 from penstock.link.description import Description
 from penstock.link.remote_request import RemoteRequest
 from penstock.link.row_buffer import RowBuffer, schema_of, to_arrow
-from penstock.versions import CLEAR
+from penstock.rows.versions import CLEAR
 
 
 class MirrorContent:

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
-from penstock import segments
 from penstock.link.description import Description
 from penstock.link.remote_request import keys_of
-from penstock.segments import RangeDelete
 from penstock.sql.plan import Column
+from penstock.storage import segments
+from penstock.storage.segments import RangeDelete
 
 #: rows that wait to be put together with the rest
 _LOOSE_ROWS = 500_000

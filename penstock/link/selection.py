@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.link.description import Description
+from penstock.rows.versions import CLEAR, DELETE
 from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
 from penstock.sql.dialect import to_sql
@@ -22,7 +23,6 @@ from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from penstock.versions import CLEAR, DELETE
 
 #: names that stand for the time column
 TIME_ALIASES = ("_tp_time", "_rowts", "_c0")

@@ -9,8 +9,8 @@ import json
 import polars as pl
 import pyarrow as pa
 
-from penstock.cursor import Cursor
 from penstock.errors import PenstockError
+from penstock.feeds.cursor import Cursor
 from penstock.link.channel import Channel
 from penstock.link.client import Link
 from penstock.link.description import Description

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 
 from penstock import names
+from penstock.auth.kafka_users import MECHANISM
 from penstock.bus import Admin
 from penstock.errors import BusError, StateError
-from penstock.kafka_users import MECHANISM
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.jars import paths
 from penstock.setup.java import find_java

@@ -18,9 +18,6 @@ from pathlib import Path
 
 import psutil
 
-#: in the environment of every process of a mesh, also of grandchildren: the data directory it
-#: belongs to
-MESH_VARIABLE = "PENSTOCK_MESH"
 _LOG_BYTES = 32 << 20
 _LOG_GENERATIONS = 2
 _PR_SET_PDEATHSIG = 1
@@ -110,27 +107,6 @@ def rotate(log: Path) -> None:
             older.replace(log.with_name(f"{log.name}.{generation}"))
     shutil.copyfile(log, log.with_name(f"{log.name}.1"))
     os.truncate(log, 0)
-
-
-def own_mesh() -> str:
-    """The data directory of the mesh that this process is part of; empty: of none."""
-    return os.environ.get(MESH_VARIABLE, "")
-
-
-def members(root: Path) -> list[psutil.Process]:
-    """Every process that was started by a mesh of the data directory *root*, whoever its parent is
-    now.
-    """
-    mine = os.path.realpath(root)
-    found = []
-    for process in psutil.process_iter():
-        try:
-            theirs = process.environ().get(MESH_VARIABLE)
-            if theirs and process.pid != os.getpid() and os.path.realpath(theirs) == mine:
-                found.append(process)
-        except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-    return found
 
 
 def proportional_memory(pid: int, *, children: bool = True) -> int:

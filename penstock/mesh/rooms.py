@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock import bus
+from penstock.config.environment import MESH_VARIABLE
+from penstock.config.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.errors import ConfigError
-from penstock.memory import ALLOCATORS
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
-from penstock.mesh.process import MESH_VARIABLE
-from penstock.raft import GROUPS, MIN_MEMBERS, parse_groups
+from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
 
 #: room → the package that `python -m` runs

@@ -24,12 +24,13 @@ from typing import IO, Any, Literal
 
 import psutil
 
-from penstock import log
+from penstock.config.settings import EXIT_CONFIG
 from penstock.errors import ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
-from penstock.mesh.process import ChildProcess, members, rotate
+from penstock.mesh.process import ChildProcess, rotate
 from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan, unresponsive
-from penstock.settings import EXIT_CONFIG
+from penstock.runtime import log
+from penstock.runtime.mesh_members import members
 
 State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
 _BACKOFF_SECONDS = (0.5, 30.0)

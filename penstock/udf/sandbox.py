@@ -22,9 +22,10 @@ from pathlib import Path
 
 import polars as pl
 
-from penstock import arrow_reader, vital
-from penstock.arrow_reader import Limits
-from penstock.memory import ALLOCATORS
+from penstock.rows import arrow_reader
+from penstock.rows.arrow_reader import Limits
+from penstock.runtime import vital
+from penstock.runtime.memory import ALLOCATORS
 from penstock.udf.function import UserFunction
 
 #: seconds that one call may take, and more for each row of it

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from penstock.errors import StateError
+from penstock.rows.versions import DELETE, without_clears
 from penstock.sql.plan import StreamPlan
-from penstock.versions import DELETE, without_clears
 from penstock.windows.kernel import LATEST, History
 from penstock.windows.merge import complete
 from penstock.windows.steps import NEVER

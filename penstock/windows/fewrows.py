@@ -1,4 +1,4 @@
-"""What kernels need to take a few rows without a frame: see `penstock.few`.
+"""What kernels need to take a few rows without a frame: see `penstock.rows.few`.
 
 Owns picking them (`Picked`: one child table's, and those that pass WHERE) and laying out results
 that are columns of what they are made from (`FewResults`). Refused: rows that are deleted or
@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from penstock.few import Few
+from penstock.rows.few import Few
 from penstock.windows.scope import FAILURES
 
 

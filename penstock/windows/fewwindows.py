@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.few import Few
+from penstock.rows.few import Few
 from penstock.sql.plan import Aggregate, StreamPlan
 from penstock.windows.accumulators import Number
 from penstock.windows.aggregates import Aggregates, unwrapped

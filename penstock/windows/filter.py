@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from penstock.few import Few
+from penstock.rows.few import Few
+from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
-from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.counted import standing
 from penstock.windows.emissions import stack

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
+from penstock.rows.versions import DELETE
 from penstock.sql.plan import Interval, StreamPlan
-from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.cut import make_cutter

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
+from penstock.rows.versions import DELETE
 from penstock.sql.plan import StreamPlan
-from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock import names
-from penstock.partition import beside, hashes
+from penstock.rows.partition import beside, hashes
 from penstock.sql.plan import StreamPlan
 from penstock.types import ColumnType
 from penstock.windows import columnwise

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock.rows.versions import DELETE
 from penstock.sql.plan import Count, Event, State
-from penstock.versions import DELETE
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import CountCutter, Cutter
 from penstock.windows.ingest import Ingest

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.few import Few
+from penstock.rows.few import Few
+from penstock.rows.versions import DELETE, without_clears
 from penstock.sql.plan import Interval, StreamPlan
-from penstock.versions import DELETE, without_clears
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid

@@ -69,7 +69,7 @@ class Emission:
     events : window events in order, each a dict of the notification's fields
     (docs/notifications.md) late   : source rows dropped as expired, in the input layout; None =
     none failed : source rows on which an expression failed, with a `_reason` column; None = none
-    hashes : what decides the partition of each of the rows (`penstock.partition.hashes` of its
+    hashes : what decides the partition of each of the rows (`penstock.rows.partition.hashes` of its
     `tbname`), where the kernel knows it
     """
 

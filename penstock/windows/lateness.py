@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.versions import DELETE
+from penstock.rows.versions import DELETE
 from penstock.windows.evict import Evictor
 from penstock.windows.output import EmissionBuffer
 from penstock.windows.regions import Regions

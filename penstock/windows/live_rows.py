@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.versions import DELETE, MERGE
+from penstock.rows.versions import DELETE, MERGE
 from penstock.windows.counted import standing
 from penstock.windows.evict import Evictor
 from penstock.windows.ingest import Ingest

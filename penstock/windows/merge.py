@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from penstock.rows.versions import MERGE, UPSERT, carried, without_clears
 from penstock.sql.plan import Source
-from penstock.versions import MERGE, UPSERT, carried, without_clears
 from penstock.windows.kernel import History
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from penstock.few import Few
+from penstock.rows.few import Few
 from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import (
     EARLIEST,

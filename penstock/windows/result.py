@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.compile import Compiled
 from penstock.sql.plan import StreamPlan
 from penstock.types import TIME_LIMITS, ColumnType, in_range
-from penstock.versions import DELETE, UPSERT
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
 from penstock.windows.fewrows import FewLayout

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.plan import Origin, Source, StreamPlan
-from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel
 
 #: joined rows kept for the columns that other origins may still bring

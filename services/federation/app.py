@@ -9,18 +9,20 @@ from typing import Any
 
 from websockets.asyncio.server import serve
 
-from penstock import audit, names, redis_link, tls
 from penstock import bus as kafka
+from penstock import names
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.connections import Connections, counting_connection
-from penstock.gate import Gate, Halts
-from penstock.health import Health
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import Presence
 from penstock.link.frames import CREDIT, MAX_FRAME
-from penstock.log import configure, get
-from penstock.nodes import Presence
-from penstock.pulse import Pulse
+from penstock.repartition.write_gate import Gate, Halts
+from penstock.runtime import audit, tls
+from penstock.runtime.connections import Connections, counting_connection
+from penstock.runtime.health import Health
+from penstock.runtime.log import configure, get
+from penstock.runtime.pulse import Pulse
 from services.federation.appenders import Appenders
 from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader

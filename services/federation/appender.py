@@ -23,10 +23,10 @@ from penstock.bus import Delivery, Publisher
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec
 from penstock.errors import BusError, PenstockError, SchemaError
-from penstock.gate import Gate
-from penstock.partition import partition as partition_number
-from penstock.partition import partition_of
 from penstock.records import ControlRecord, encode
+from penstock.repartition.write_gate import Gate
+from penstock.rows.partition import partition as partition_number
+from penstock.rows.partition import partition_of
 from services.federation.conform import conform
 from services.federation.places import NOWHERE, LogPlace
 

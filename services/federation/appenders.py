@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import Table
-from penstock.gate import Gate
+from penstock.repartition.write_gate import Gate
 from services.federation.appender import LogAppender
 from services.federation.leaders import LeaderAppender, Leaders
 from services.federation.places import LogPlace, read_places

@@ -11,7 +11,7 @@ from typing import Any
 
 from prometheus_client import Counter, Histogram
 
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import SchemaError
 from penstock.link.description import Description, require_log

@@ -12,10 +12,10 @@ import pyarrow as pa
 from prometheus_client import Counter
 from websockets.asyncio.server import ServerConnection
 
-from penstock.arrow_reader import INLINE_BYTES
 from penstock.errors import RemoteError
-from penstock.feed import SMALL
+from penstock.feeds.feed import SMALL
 from penstock.link.frames import CREDIT, VERSION, pack, rows_of
+from penstock.rows.arrow_reader import INLINE_BYTES
 from services.federation.subscription import Out
 
 #: frames of an append that may wait to be written

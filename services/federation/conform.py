@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pyarrow as pa
 
-from penstock import readable
 from penstock.catalog.model import Table
+from penstock.codec import readable
 from penstock.errors import SchemaError
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS

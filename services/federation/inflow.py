@@ -22,9 +22,9 @@ from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
 from penstock.foreign import MESSAGE_ID, Brokers, Messages, SchemaRegistry, message_id
 from penstock.link import external
-from penstock.log import get
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
 from penstock.records import DeadLetter, encode
+from penstock.runtime.log import get
 from penstock.sql.plan import TICKS_PER_SECOND
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.persistent import Persistent

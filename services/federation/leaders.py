@@ -22,6 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -30,13 +31,14 @@ import redis
 import tenacity
 
 from penstock.catalog.model import Table
+from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
 from penstock.client.nodes import Nodes, patience_is_over
 from penstock.client.wire import to_stream
+from penstock.config.raft import Groups
+from penstock.coordination.presence import Registry
 from penstock.errors import BusError, PenstockError, RemoteError
-from penstock.presence import Registry
-from penstock.raft import Groups
-from penstock.versions import DELETE, without_clears
+from penstock.rows.versions import DELETE, without_clears
 from services.federation.appender import writable
 from services.federation.conform import conform
 from services.federation.places import LogPlace
@@ -86,7 +88,10 @@ class Leaders:
         """
         registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-        fetch = lambda: registry.describe(groups, catalog(), registry.urls)  # noqa: E731
+
+        def fetch() -> dict[str, Any]:
+            return registry.describe(groups, groups_of_tables(catalog()), registry.urls)
+
         self._nodes = Nodes(fetch, f"Basic {basic}", among_nodes=True, context=context)
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import External, Right, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog

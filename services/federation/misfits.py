@@ -20,8 +20,8 @@ from penstock import names
 from penstock.bus import Publisher
 from penstock.errors import BusError, PenstockError, SchemaError
 from penstock.link.selection import SYSTEM
-from penstock.log import get
 from penstock.records import DeadLetter, encode
+from penstock.runtime.log import get
 from services.federation.targets import Piece
 
 log = get(__name__)

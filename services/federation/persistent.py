@@ -12,9 +12,9 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from penstock import vital
 from penstock.errors import PenstockError, RemoteError
-from penstock.log import get
+from penstock.runtime import vital
+from penstock.runtime.log import get
 from services.federation.settings import FederationSettings
 
 log = get(__name__)

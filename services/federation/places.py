@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from penstock import segments
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import SchemaError
 from penstock.names import CONTROL_SCHEMA_ID
 from penstock.records import ControlRecord, decode
+from penstock.storage import segments
 
 #: offset of a record in the producer's log, and number of the row in it
 LogPlace = tuple[int, int]

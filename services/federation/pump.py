@@ -23,14 +23,14 @@ from typing import Literal
 
 from penstock import names
 from penstock.bus import Publisher
-from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
+from penstock.feeds.cursor import TokenError
 from penstock.link.address import Address, LinkLost
 from penstock.link.channel import Channel, Message
 from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.pool import connect_any
-from penstock.log import get
+from penstock.runtime.log import get
 from services.federation.misfits import CODES, Misfits, Unfit, deliver
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.access import Access, visible
+from penstock.auth.access import Access, visible
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.link.description import Description

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.flight as flight
 from sqlglot import exp
 
-from penstock import tls
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
-from penstock.client.wire import error_of
 from penstock.errors import PenstockError, RemoteError
+from penstock.remote_errors import error_of
+from penstock.runtime import tls
 from penstock.sql import parse
 from penstock.sql.statements import Query
 

@@ -14,13 +14,13 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Sequence
 
-from penstock import vital
-from penstock.cursor import TokenError
 from penstock.errors import PenstockError, RemoteError
+from penstock.feeds.cursor import TokenError
 from penstock.link.address import Address
 from penstock.link.channel import Message
 from penstock.link.client import Link
 from penstock.link.pool import connect_any
+from penstock.runtime import vital
 
 _PREFIX = "x."
 _ASIDE = 4

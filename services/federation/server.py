@@ -26,17 +26,17 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, vital
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.login import Login
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.clock import SystemClock
 from penstock.errors import AuthError, PenstockError
-from penstock.health import SECONDS, Health
 from penstock.link.frames import CREDIT, ORIGIN_HEADER, PATH, VERSION, VERSION_HEADER, split
-from penstock.log import get
-from penstock.login import Login
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
+from penstock.runtime import audit, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.health import SECONDS, Health
+from penstock.runtime.log import get
 from services.federation.appenders import Appenders
 from services.federation.appends import LinkAppends
 from services.federation.channel import (

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from penstock import segments
 from penstock.catalog.model import Table
 from penstock.catalog.stored import present_rows
-from penstock.segments import Position, Segment
+from penstock.storage import segments
+from penstock.storage.segments import Position, Segment
 
 
 def position(segments_dir: str, table: Table, partition: int, owner: int) -> Position:

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from penstock.catalog.model import Table
 from penstock.catalog.stored import present
-from penstock.cursor import Cursor, TokenError
 from penstock.errors import CatalogError
-from penstock.feed import Slice
+from penstock.feeds.cursor import Cursor, TokenError
+from penstock.feeds.feed import Slice
 from penstock.link.description import Description
 from penstock.link.selection import Selection, compile_selection
 from penstock.records import ControlRecord

@@ -9,11 +9,11 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
-from penstock import turning
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
-from penstock.cursor import Cursor
-from penstock.feed import Feed, Feeds, Listening, work_on
+from penstock.feeds.cursor import Cursor
+from penstock.feeds.feed import Feed, Feeds, Listening, work_on
+from penstock.repartition import readers
 from services.federation import stored
 from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup
@@ -111,7 +111,7 @@ class SubscriptionPump:
 
     async def _follow_turn(self, feed: Feed) -> Feed | None:
         """Return the feed of the next generation once that of *feed* has ended."""
-        after = turning.turn(self._catalog.catalog, feed.topic, self._subscription.cursor)
+        after = readers.turn(self._catalog.catalog, feed.topic, self._subscription.cursor)
         if after is None:
             return None
         present = await self._feeds.of(self._lookup.present(self._table).topic)

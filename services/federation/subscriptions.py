@@ -10,16 +10,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from penstock import turning
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import External, Table
 from penstock.catalog.reader import CatalogReader
-from penstock.cursor import Cursor
-from penstock.feed import Feed, Feeds
+from penstock.feeds.cursor import Cursor
+from penstock.feeds.feed import Feed, Feeds
 from penstock.link import external
 from penstock.link.description import require_log
 from penstock.link.selection import point_at, source_of
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
+from penstock.repartition import readers
 from services.federation import relay
 from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup, TableOrChild
@@ -115,7 +115,7 @@ class LinkSubscriptions:
         """Return where a token goes on: in the topic that it is of, which may be of an earlier
         generation, if that still has what is wanted.
         """
-        topic, cursor = turning.resume(self._catalog.catalog, present.topic, cursor)
+        topic, cursor = readers.resume(self._catalog.catalog, present.topic, cursor)
         feed = await self._feeds.of(topic)
         beginnings = feed.beginnings()
         if topic != present.topic and any(
@@ -123,7 +123,7 @@ class LinkSubscriptions:
         ):
             # rows that have left the log are in segments of the present generation
             feed = present
-            cursor = turning.spread(cursor, len(present.partitions))
+            cursor = readers.spread(cursor, len(present.partitions))
         for partition in feed.beginnings():
             cursor.offsets.setdefault(partition, 0)
         return feed, cursor

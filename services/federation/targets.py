@@ -16,8 +16,8 @@ from penstock.link.channel import Channel
 from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.pool import connect_any
-from penstock.partition import partition as partition_number
-from penstock.partition import partition_of
+from penstock.rows.partition import partition as partition_number
+from penstock.rows.partition import partition_of
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any
 import redis
 from prometheus_client import CollectorRegistry, Gauge
 
-from penstock import foreign, names, vital
-from penstock.access import Access
+from penstock import foreign, names
+from penstock.auth.access import Access
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import External, Table, View
 from penstock.catalog.reader import CatalogReader
@@ -27,8 +27,9 @@ from penstock.errors import PenstockError
 from penstock.link import external
 from penstock.link.address import Address
 from penstock.link.selection import point_at, source_of
-from penstock.log import get
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
+from penstock.runtime import vital
+from penstock.runtime.log import get
 from services.federation.appenders import Appenders
 from services.federation.inflow import Inflow
 from services.federation.persistent import Persistent, Report

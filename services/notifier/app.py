@@ -13,15 +13,17 @@ import signal
 
 from websockets.asyncio.server import serve
 
-from penstock import audit, bus, redis_link, tls, vital
+from penstock import bus
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
-from penstock.connections import Connections, counting_connection
-from penstock.health import Health
-from penstock.log import configure, get
-from penstock.nodes import Presence
-from penstock.pulse import Pulse
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import Presence
+from penstock.runtime import audit, tls, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.connections import Connections, counting_connection
+from penstock.runtime.health import Health
+from penstock.runtime.log import configure, get
+from penstock.runtime.pulse import Pulse
 from services.notifier.metrics import PushMetrics
 from services.notifier.push import Push
 from services.notifier.server import Hub

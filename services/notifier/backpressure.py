@@ -17,8 +17,8 @@ from penstock.bus import Publisher
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import BusError
-from penstock.log import get
 from penstock.records import ControlRecord, encode
+from penstock.runtime.log import get
 
 log = get(__name__)
 

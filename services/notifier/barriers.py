@@ -15,8 +15,8 @@ from redis.exceptions import RedisError
 from penstock import names
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import SchemaError
-from penstock.log import get
 from penstock.records import ControlRecord, decode
+from penstock.runtime.log import get
 from services.notifier.delivery import TargetDelivery
 from services.notifier.jobs import Jobs
 from services.notifier.message import NotifyTarget, targets_of

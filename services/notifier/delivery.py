@@ -19,11 +19,9 @@ from dataclasses import dataclass
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from penstock import vital
 from penstock.errors import BusError, PenstockError
-from penstock.feed import FeedHistory, Slice
-from penstock.log import get
-from penstock.targets import (
+from penstock.feeds.feed import FeedHistory, Slice
+from penstock.outbound.targets import (
     NOTIFY_HINT,
     AllowList,
     TargetRefused,
@@ -32,6 +30,8 @@ from penstock.targets import (
     reason_of,
     resolve,
 )
+from penstock.runtime import vital
+from penstock.runtime.log import get
 from services.notifier.cursor import Mark, PartitionCursor
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.metrics import PushMetrics

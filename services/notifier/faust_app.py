@@ -10,7 +10,8 @@ from typing import Any
 
 import faust
 
-from penstock import names, tls
+from penstock import names
+from penstock.runtime import tls
 from services.notifier.kafka_log import accept_loopback
 from services.notifier.message import NotifyTarget
 from services.notifier.settings import NotifierSettings

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from penstock.errors import BusError
-from penstock.feed import FeedHistory
-from penstock.log import get
+from penstock.feeds.feed import FeedHistory
+from penstock.runtime.log import get
 
 _LOOK_SECONDS = 1.0
 log = get(__name__)

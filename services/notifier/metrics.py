@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.registry import CollectorRegistry
 
-from penstock.health import SECONDS
+from penstock.runtime.health import SECONDS
 from services.notifier.message import NotifyMessage
 
 

@@ -9,13 +9,13 @@ import contextlib
 
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, SchemaError
-from penstock.feed import Slice
-from penstock.log import get
-from penstock.reach import Outbound
+from penstock.feeds.feed import Slice
+from penstock.outbound.reach import Outbound
+from penstock.outbound.targets import NOTIFY_HINT
 from penstock.records import EventsRecord, decode
-from penstock.targets import NOTIFY_HINT
+from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.log import get
 from services.notifier.message import NotifyMessage, NotifyTarget, pack, targets_of
 
 _CATALOG_PATIENCE = 10.0

@@ -19,16 +19,16 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from penstock import names
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import Clock
 from penstock.errors import BusError, SchemaError
-from penstock.feed import FeedHistory
-from penstock.health import Health
-from penstock.log import get
-from penstock.reach import Outbound
-from penstock.targets import AllowList
+from penstock.feeds.feed import FeedHistory
+from penstock.outbound.reach import Outbound
+from penstock.outbound.targets import AllowList
+from penstock.runtime.clock import Clock
+from penstock.runtime.health import Health
+from penstock.runtime.log import get
 from services.notifier.backpressure import Backpressure
 from services.notifier.barriers import Barriers
 from services.notifier.cursor import Mark

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from penstock import names, turning
-from penstock.access import Access
+from penstock import names
+from penstock.auth.access import Access
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
-from penstock.cursor import Cursor, TokenError
 from penstock.errors import AuthError, CatalogError, PenstockError
-from penstock.feed import Feed, Feeds
+from penstock.feeds.cursor import Cursor, TokenError
+from penstock.feeds.feed import Feed, Feeds
+from penstock.repartition import readers
 from services.notifier.subscription import EventSubscription, RowSubscription
 
 Subscription = RowSubscription | EventSubscription
@@ -104,9 +105,9 @@ class SubscriptionResolver:
         start = _start(request)
         topic = table.topic
         if isinstance(start, Cursor):
-            topic, start = turning.resume(catalog, topic, start)
+            topic, start = readers.resume(catalog, topic, start)
         elif start == "earliest":
-            topic = turning.earliest(catalog, topic)
+            topic = readers.earliest(catalog, topic)
         feed = await self._feeds.of(topic)
         return feed, await _cursor(start, feed)
 

@@ -24,17 +24,18 @@ from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from penstock import audit, turning, vital
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.login import Login
 from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader, Changed
-from penstock.clock import SystemClock, milliseconds
 from penstock.errors import AuthError, PenstockError
-from penstock.feed import Feed, Feeds, Listening, Slice, work_on
-from penstock.health import Health
-from penstock.limits import Open
-from penstock.log import get
-from penstock.login import Login
+from penstock.feeds.feed import Feed, Feeds, Listening, Slice, work_on
+from penstock.repartition import readers
+from penstock.runtime import audit, vital
+from penstock.runtime.clock import SystemClock, milliseconds
+from penstock.runtime.health import Health
+from penstock.runtime.limits import Open
+from penstock.runtime.log import get
 from services.notifier.metrics import HubMetrics
 from services.notifier.resolver import (
     BadHubRequest,
@@ -199,9 +200,9 @@ class Hub:
                 arrived = listening.arrival()
                 quiet = await self._give_pending(connection, key, listening, subscription, permit)
                 catalog = self._catalog.catalog
-                after = turning.turn(catalog, listening.feed.topic, subscription.cursor)
+                after = readers.turn(catalog, listening.feed.topic, subscription.cursor)
                 if after is not None:
-                    topic, subscription.cursor = turning.resume(
+                    topic, subscription.cursor = readers.resume(
                         self._catalog.catalog, listening.feed.topic, after
                     )
                     listening.close()

@@ -17,7 +17,7 @@ import redis.asyncio
 
 from penstock import names
 from penstock.catalog.reader import CatalogReader
-from penstock.targets import label_of
+from penstock.outbound.targets import label_of
 from services.notifier.delivery import TargetDelivery
 from services.notifier.message import NotifyTarget, targets_of
 

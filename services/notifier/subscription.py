@@ -17,11 +17,11 @@ import polars as pl
 
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec
-from penstock.cursor import Cursor
 from penstock.errors import SchemaError
-from penstock.feed import Slice
+from penstock.feeds.cursor import Cursor
+from penstock.feeds.feed import Slice
 from penstock.records import EventsRecord, decode
-from penstock.versions import without_clears
+from penstock.rows.versions import without_clears
 from services.notifier.message import events_of
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import threading
 
-from penstock import bus, redis_link
+from penstock import bus
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
-from penstock.health import Health
-from penstock.log import configure
-from penstock.nodes import Presence
-from penstock.vault import Vault
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import Presence
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.health import Health
+from penstock.runtime.log import configure
+from penstock.storage.vault import Vault
 from services.snode.keeper import BackupKeeper
 from services.snode.settings import SnodeSettings
 

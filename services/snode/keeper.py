@@ -15,16 +15,17 @@ from collections.abc import Callable
 import redis
 from prometheus_client import Counter, Gauge, Histogram
 
-from penstock import log, names
+from penstock import names
 from penstock.bus import BEGINNING, Reader
 from penstock.catalog.reader import CatalogReader
-from penstock.checkpoints import Place, take
-from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError, PenstockError, SchemaError
-from penstock.failpoints import Failpoints
-from penstock.health import SECONDS, Health
 from penstock.records import Manifest, decode
-from penstock.vault import Vault, mask_login
+from penstock.runtime import log
+from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.failpoints import Failpoints
+from penstock.runtime.health import SECONDS, Health
+from penstock.storage.checkpoints import Place, take
+from penstock.storage.vault import Vault, mask_login
 from services.snode.retention import superfluous
 from services.snode.settings import SnodeSettings
 

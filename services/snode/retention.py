@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.backup_list import Backup
+from penstock.storage.backup_list import Backup
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS

@@ -1,4 +1,4 @@
-"""Settings of the snode; see `penstock.settings` for the shared ones, among them where backups
+"""Settings of the snode. `penstock.config.settings` has the shared ones, among them where backups
 go.
 """
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from penstock.settings import Settings
+from penstock.config.settings import Settings
 
 
 class SnodeSettings(Settings):

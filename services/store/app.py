@@ -9,15 +9,17 @@ from types import FrameType
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from penstock import audit, bus, redis_link, tls, vital
-from penstock.access import Access
+from penstock import bus
+from penstock.auth.access import Access
+from penstock.auth.login import Login
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
-from penstock.health import SECONDS, Health
-from penstock.log import configure, get
-from penstock.login import Login
-from penstock.nodes import Presence
-from penstock.reach import Outbound
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import Presence
+from penstock.outbound.reach import Outbound
+from penstock.runtime import audit, tls, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.health import SECONDS, Health
+from penstock.runtime.log import configure, get
 from services.store.external_rows import ExternalRows
 from services.store.flight import StoreServer
 from services.store.flight_connections import IDLE, TOO_MANY, FlightConnections

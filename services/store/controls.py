@@ -9,13 +9,15 @@ from functools import partial
 
 import redis
 
-from penstock import moves, names, redis_link
+from penstock import names
 from penstock.bus import Batch
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
+from penstock.coordination import redis_link
 from penstock.errors import PenstockError
 from penstock.records import DROPPED, ControlRecord, decode
-from penstock.segments import RangeDelete
+from penstock.repartition import progress
+from penstock.storage.segments import RangeDelete
 from services.store.dead_letters import READER, DeadLetters
 from services.store.latest import LatestRows
 from services.store.live_rows import live_rows
@@ -92,7 +94,7 @@ class ControlHandler:
         self._redis.expire(key, 3600)
 
     def _say_ended(self, key: str, batch: Batch, offset: int) -> None:
-        moves.say(self._redis, key, f"{READER}:{batch.partition}", offset)
+        progress.say(self._redis, key, f"{READER}:{batch.partition}", offset)
 
     def _refresh_latest(self, control: ControlRecord) -> None:
         """Make LAST_ROW after a delete the latest of what is left."""

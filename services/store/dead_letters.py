@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock import names
 from penstock.bus import Batch, Publisher
 from penstock.errors import BusError
-from penstock.log import get
 from penstock.records import DeadLetter, encode
+from penstock.runtime.log import get
 
 log = get(__name__)
 #: as which the store reads the log

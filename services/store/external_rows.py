@@ -17,7 +17,7 @@ from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.reader import CatalogReader
 from penstock.link import external, pushdown
 from penstock.link.pool import Links
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
 
 #: virtual columns: where in the other side's log a row stands
 _PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}

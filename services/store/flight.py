@@ -21,13 +21,13 @@ from urllib.parse import unquote
 
 import pyarrow.flight as flight
 
-from penstock import audit
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.login import Login
 from penstock.catalog.model import Table
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
-from penstock.limits import Open
-from penstock.log import get
-from penstock.login import Login
+from penstock.runtime import audit
+from penstock.runtime.limits import Open
+from penstock.runtime.log import get
 from services.store import flightsql
 from services.store.partitions import Partitions
 from services.store.query import Queries

@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
 
-from penstock import vital
-from penstock.file_limit import raise_file_limit
-from penstock.wrong_logins import network_of
+from penstock.runtime import vital
+from penstock.runtime.file_limit import raise_file_limit
+from penstock.runtime.networks import network_of
 
 _SWEEP_SECONDS = 1.0
 #: of the idle time: how far apart silent connections are looked for. That asks each one, which

@@ -16,9 +16,9 @@ from pathlib import Path
 import polars as pl
 import structlog
 
-from penstock import segments
 from penstock.catalog.stored import StoredNames
-from penstock.segments import META, Position, Segment
+from penstock.storage import segments
+from penstock.storage.segments import META, Position, Segment
 from penstock.types import TIME_LIMITS, in_range
 from services.store.tail import Frozen
 

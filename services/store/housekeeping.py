@@ -11,7 +11,7 @@ import redis
 
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
-from penstock.log import get
+from penstock.runtime.log import get
 from services.store.latest import LatestRows
 from services.store.moving import Moving
 from services.store.partitions import Partitions

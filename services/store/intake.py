@@ -16,7 +16,7 @@ import redis
 
 from penstock.bus import Admin, Reader
 from penstock.catalog.reader import CatalogReader
-from penstock.log import get
+from penstock.runtime.log import get
 from services.store.controls import ControlHandler
 from services.store.dead_letters import DeadLetters
 from services.store.housekeeping import Housekeeping

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 import polars as pl
 import redis
 
-from penstock import names, redis_link
+from penstock import names
 from penstock.catalog.model import Table
-from penstock.versions import CLEAR, DELETE, UPSERT
+from penstock.coordination import redis_link
+from penstock.rows.versions import CLEAR, DELETE, UPSERT
 
 _CHUNK = 5_000
 #: so many rows of a table are gathered, and twice as many as it has children, before each child's

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock import segments
 from penstock.catalog.model import Table
+from penstock.storage import segments
 from services.store import flush
 from services.store.partitions import Partitions, layout_of
 from services.store.tail import PartitionView

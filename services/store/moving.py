@@ -13,11 +13,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import redis
 
-from penstock import moves
 from penstock.catalog import generations
 from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader
-from penstock.log import get
+from penstock.repartition import progress
+from penstock.runtime.log import get
 from services.store import splitting
 from services.store.partitions import Partitions
 
@@ -92,7 +92,7 @@ class Moving:
 
     def _say(self, database: Database, stage: str) -> None:
         try:
-            moves.say(self._redis, moves.key(database), "store", stage)
+            progress.say(self._redis, progress.key(database), "store", stage)
         except redis.RedisError as down:
             log.warning(
                 "cannot say that segments were split", database=database.name, reason=str(down)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from penstock.catalog.model import Table
-from penstock.segments import Position
+from penstock.storage.segments import Position
 from services.store.flush import Newest, SegmentLayout
 from services.store.tail import PartitionView, Tail
 

@@ -15,7 +15,7 @@ from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.stored import written
 from penstock.codec import Decoded, TableCodec
-from penstock.partition import partition_of
+from penstock.rows.partition import partition_of
 from penstock.sql.plan import TICKS_PER_SECOND
 from services.store.dead_letters import DeadLetters
 from services.store.tail import Tail

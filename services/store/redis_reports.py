@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import redis
 
-from penstock.log import get
+from penstock.runtime.log import get
 
 log = get(__name__)
 Report = Callable[[], None]

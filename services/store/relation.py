@@ -18,11 +18,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock import segments
 from penstock.catalog.stored import present
-from penstock.segments import RangeDelete, Segment
+from penstock.rows.versions import CLEAR, DELETE, MERGE
+from penstock.storage import segments
+from penstock.storage.segments import RangeDelete, Segment
 from penstock.types import TIME_LIMITS
-from penstock.versions import CLEAR, DELETE, MERGE
 from services.store.flush import SegmentLayout, to_ticks, to_wire
 from services.store.tail import PartitionView
 

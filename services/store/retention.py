@@ -11,14 +11,15 @@ import shutil
 import time
 from pathlib import Path
 
-from penstock import names, segments
+from penstock import names
 from penstock.bus import Admin
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.errors import PenstockError
-from penstock.log import get
+from penstock.runtime.log import get
 from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.storage import segments
 from services.store import flush
 from services.store.partitions import Partitions
 from services.store.settings import StoreSettings

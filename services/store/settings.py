@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from penstock.settings import Port, Settings
+from penstock.config.settings import Port, Settings
 
 
 class StoreSettings(Settings):

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import polars as pl
 
-from penstock import names, segments
+from penstock import names
 from penstock.catalog.model import Database, Table
-from penstock.partition import partition_of
-from penstock.segments import Position, Segment
+from penstock.rows.partition import partition_of
+from penstock.storage import segments
+from penstock.storage.segments import Position, Segment
 
 
 def split(

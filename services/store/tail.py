@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from penstock.segments import Position, RangeDelete
+from penstock.storage.segments import Position, RangeDelete
 
 #: table id → child table → tag → value, as ALTER TABLE … SET TAG left them
 Tags = dict[int, dict[str, dict[str, Any]]]

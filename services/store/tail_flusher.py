@@ -9,8 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from penstock.catalog.reader import CatalogReader
-from penstock.log import get
-from penstock.segments import Position
+from penstock.runtime.log import get
+from penstock.storage.segments import Position
 from services.store import flush
 from services.store.flush import Newest
 from services.store.partitions import Partitions, layout_of

@@ -13,7 +13,7 @@ from penstock import names
 from penstock.bus import Batch
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import schema_ids
-from penstock.segments import RangeDelete
+from penstock.storage.segments import RangeDelete
 from services.store.controls import ControlHandler
 from services.store.latest import LatestRows
 from services.store.partitions import Partitions

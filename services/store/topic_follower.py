@@ -12,7 +12,7 @@ from penstock import names
 from penstock.bus import Admin, Reader
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
-from penstock.log import get
+from penstock.runtime.log import get
 from services.store import flush
 from services.store.partitions import Partitions
 from services.store.redis_reports import RedisReports

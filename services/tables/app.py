@@ -15,15 +15,16 @@ import uvloop
 from aiohttp import web
 from prometheus_client import Gauge, Histogram
 
-from penstock import audit, redis_link, tls, vital
 from penstock.bus import Admin, Publisher, secure
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import SystemClock
-from penstock.connections import GuardedSite, prepare
-from penstock.health import SECONDS, Health
-from penstock.log import configure, get
-from penstock.presence import Registry
-from penstock.pulse import Pulse
+from penstock.coordination import redis_link
+from penstock.coordination.presence import Registry
+from penstock.runtime import audit, tls, vital
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.connections import GuardedSite, prepare
+from penstock.runtime.health import SECONDS, Health
+from penstock.runtime.log import configure, get
+from penstock.runtime.pulse import Pulse
 from services.tables.direct import Direct
 from services.tables.election import Election, GroupStanding
 from services.tables.keeper import ReplicaKeeper

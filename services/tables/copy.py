@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import BusError
-from penstock.log import get
+from penstock.runtime.log import get
 from services.tables import chunk as files
 from services.tables.chunk import Chunk, SegmentFile, join
 from services.tables.keys import TableKeys

@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from penstock.bus import Admin, Delivery
-from penstock.clock import Clock, milliseconds
 from penstock.errors import BusError
-from penstock.log import get
+from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.log import get
 from services.tables import kafka_wire as wire
 from services.tables.scram import MECHANISMS, Scram
 

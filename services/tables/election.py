@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 
 import redis
 
-from penstock import names, vital
+from penstock import names
 from penstock.bus import Publisher
-from penstock.clock import Clock
+from penstock.config.raft import Group
+from penstock.coordination.lease import Lease
+from penstock.coordination.presence import Presence, Registry
 from penstock.errors import LeaseLost, PenstockError, RemoteError
-from penstock.lease import Lease
-from penstock.log import get
-from penstock.presence import Presence, Registry
-from penstock.raft import Group
+from penstock.runtime import vital
+from penstock.runtime.clock import Clock
+from penstock.runtime.log import get
 from services.tables.direct import Direct
 from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Replica

@@ -12,7 +12,7 @@ import polars as pl
 
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
-from penstock.partition import partition_of
+from penstock.rows.partition import partition_of
 from penstock.sql.compile import compile_expression
 from penstock.sql.plan import Column
 from penstock.types import ColumnType

@@ -16,8 +16,8 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from penstock import arrow_reader
 from penstock.errors import PenstockError, RemoteError, SchemaError
+from penstock.rows import arrow_reader
 from services.tables.forward import Forward
 from services.tables.leadership_term import not_leader
 from services.tables.lookup import FORWARDED, USER, Lookup

@@ -12,14 +12,14 @@ import shutil
 import threading
 import time
 
-from penstock import vital
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import Clock, milliseconds
+from penstock.config.raft import Group
 from penstock.errors import BusError, ConfigError
-from penstock.log import get
-from penstock.raft import Group
+from penstock.runtime import vital
+from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.log import get
 from services.tables.copy import Copy
 from services.tables.replica import Replica
 from services.tables.rows import TableRows

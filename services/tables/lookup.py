@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import Right
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import CatalogError, SchemaError

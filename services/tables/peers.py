@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from penstock.log import get
+from penstock.runtime.log import get
 from services.tables.election import Election
 
 log = get(__name__)

@@ -16,8 +16,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from penstock.clock import Clock
 from penstock.errors import BusError
+from penstock.runtime.clock import Clock
 from services.tables.keys import Listed, Taker
 from services.tables.leadership_term import LeadershipTerm
 from services.tables.replica import Content, Replica

@@ -22,7 +22,7 @@ from penstock import names
 from penstock.bus import Batch
 from penstock.catalog.model import ROW_ID, Replicated, Table
 from penstock.codec import schema_ids
-from penstock.log import get
+from penstock.runtime.log import get
 from services.tables.chunk import Chunk
 from services.tables.copy import Copy
 from services.tables.rows import TableRows

@@ -17,11 +17,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from penstock import readable, vital
 from penstock.catalog.model import ROW_ID, Table
-from penstock.codec import TableCodec
+from penstock.codec import TableCodec, readable
 from penstock.codec.few_rows import MAX_ROWS
 from penstock.errors import SchemaError
+from penstock.runtime import vital
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import TIME_LIMITS, to_ticks
 

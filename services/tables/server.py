@@ -17,15 +17,15 @@ from typing import Any
 
 from aiohttp import web
 
-from penstock import audit
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.login import Login
 from penstock.catalog.model import ROW_ID
 from penstock.catalog.reader import CatalogReader
-from penstock.clock import Clock
+from penstock.coordination.presence import Registry
 from penstock.errors import AuthError, BusError, PenstockError
-from penstock.log import get
-from penstock.login import Login
-from penstock.presence import Registry
+from penstock.runtime import audit
+from penstock.runtime.clock import Clock
+from penstock.runtime.log import get
 from services.tables.chunk import encode, join
 from services.tables.election import Election
 from services.tables.forward import Forward

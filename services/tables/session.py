@@ -22,11 +22,11 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from penstock import vital
 from penstock.bus import Delivery, Publisher
-from penstock.clock import Clock
 from penstock.errors import BusError, PenstockError, RemoteError
-from penstock.log import get
+from penstock.runtime import vital
+from penstock.runtime.clock import Clock
+from penstock.runtime.log import get
 from services.tables.answers import Answers
 from services.tables.direct import Direct
 from services.tables.kafka_wire import MAX_BYTES

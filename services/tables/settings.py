@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field, field_validator
 
-from penstock.settings import Port, Settings
+from penstock.config.settings import Port, Settings
 
 
 class TablesSettings(Settings):

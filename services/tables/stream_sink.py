@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from penstock import vital
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import BusError, PenstockError
-from penstock.log import get
-from penstock.versions import DELETE, without_clears
+from penstock.rows.versions import DELETE, without_clears
+from penstock.runtime import vital
+from penstock.runtime.log import get
 from services.tables.election import Election
 from services.tables.keeper import ReplicaKeeper
 from services.tables.replica import Replica

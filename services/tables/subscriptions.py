@@ -15,10 +15,10 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from penstock import audit, vital
+from penstock.coordination.presence import Registry
 from penstock.errors import CatalogError, PenstockError, SchemaError
-from penstock.log import get
-from penstock.presence import Registry
+from penstock.runtime import audit, vital
+from penstock.runtime.log import get
 from services.tables import filters
 from services.tables.forward import Forward
 from services.tables.leadership_term import not_leader

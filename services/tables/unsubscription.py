@@ -10,9 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
+from penstock.coordination.presence import Registry
 from penstock.errors import CatalogError, RemoteError
-from penstock.log import get
-from penstock.presence import Registry
+from penstock.runtime.log import get
 from services.tables.forward import Forward
 from services.tables.lookup import USER, Lookup
 from services.tables.replica import Replica

@@ -12,9 +12,10 @@ import json
 
 import polars as pl
 
-from penstock import names, traces
+from penstock import names
 from penstock.errors import SchemaError
 from penstock.records import ControlRecord, ExchangeRecord, decode
+from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.windows.kernel import EARLIEST, Control
 from spark_jobs.history import StoredHistory, TableHistory

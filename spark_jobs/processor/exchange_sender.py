@@ -13,9 +13,10 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from penstock import names, traces
-from penstock.partition import partition
+from penstock import names
 from penstock.records import DROPPED, ControlRecord, ExchangeRecord, encode
+from penstock.rows.partition import partition
+from penstock.runtime import traces
 from spark_jobs.processor.clocks import numbered
 from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.route import PARTITIONS, Taken, newest

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock.errors import StateError
-from penstock.partition import partition, partition_of
+from penstock.rows.partition import partition, partition_of
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import Delta
 from spark_jobs.processor.pending import CLOSED, ENDED

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock import traces
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
 from penstock.codec.few_rows import MAX_ROWS
-from penstock.few import Few
-from penstock.partition import partition as place
 from penstock.records import DeadLetter
+from penstock.rows.few import Few
+from penstock.rows.partition import partition as place
+from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.windows import columnwise
 from spark_jobs.input import Records

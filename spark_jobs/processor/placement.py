@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from penstock.catalog.model import Table
-from penstock.partition import partition_of
+from penstock.rows.partition import partition_of
 from penstock.windows.key_index import Numbers
 from penstock.windows.steps import Mask, grown
 from penstock.windows.table_names import TABLES

@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from penstock import log, names
+from penstock import names
 from penstock.errors import SchemaError
 from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.runtime import log
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import Control
 from spark_jobs.history import StoredHistory, TableHistory

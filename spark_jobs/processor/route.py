@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 
 from penstock import names
-from penstock.few import Few
+from penstock.rows.few import Few
+from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
-from penstock.versions import DELETE, MERGE
 from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import written
 from penstock.windows.projection import Projection

@@ -8,10 +8,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from penstock import names, redis_link
+from penstock import names
+from penstock.coordination import redis_link
 from penstock.errors import StateError
-from penstock.partition import partition as place
 from penstock.records import ControlRecord
+from penstock.rows.partition import partition as place
 from penstock.sql.plan import StreamPlan
 from penstock.windows.calls import SHARED
 from spark_jobs.history import StoredHistory, TableHistory

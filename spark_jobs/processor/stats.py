@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from penstock.health import SECONDS
+from penstock.runtime.health import SECONDS
 from penstock.windows.kernel import Delta
 
 #: the frame of a delta that holds them

@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import polars as pl
 
-from penstock import log, names, traces
+from penstock import names
 from penstock.bus import Delivery
 from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
-from penstock.few import Few
+from penstock.rows.few import Few
+from penstock.rows.versions import without_clears
+from penstock.runtime import log, traces
 from penstock.sql.plan import needs_ticks
-from penstock.versions import without_clears
 from penstock.windows import make_kernel
 from penstock.windows.fewrows import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel

@@ -15,11 +15,11 @@ from typing import Any
 import polars as pl
 
 from penstock.errors import PenstockError
+from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT, filler
 from penstock.sql import parse_one
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
-from penstock.versions import CLEAR, DELETE, MERGE, UPSERT, filler
 from penstock.windows import Control, Delta, Emission, Kernel, make_kernel
 from penstock.windows.kernel import EARLIEST, LATEST, ROOM, History
 from tests.conformance.case import Case, Outcome, Row, tags_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from penstock.versions import CLEAR, DELETE, MERGE
+from penstock.rows.versions import CLEAR, DELETE, MERGE
 
 
 class MemoryHistory:

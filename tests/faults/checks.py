@@ -15,7 +15,7 @@ from penstock.catalog import entries
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import PenstockError
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from tests.faults.check import Check
 from tests.faults.far_checks import External, StreamTables
 from tests.faults.load import TABLES, Load

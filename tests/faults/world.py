@@ -21,11 +21,11 @@ import redis
 import penstock
 from penstock.errors import PenstockError
 from penstock.mesh.layout import Layout, free_ports
-from penstock.mesh.process import members
 from penstock.mesh.rooms import ALL_ROOMS
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
-from penstock.vault import Vault
+from penstock.runtime.mesh_members import members
+from penstock.storage.vault import Vault
 from tests.faults.table_load import GROUP
 from tests.stack import metrics_kit
 from tests.stack.conftest import eventually

@@ -22,12 +22,12 @@ from gateway import lines, row_checks, rows
 from gateway.ingest import from_json
 from gateway.layout import RowLayout
 from gateway.websocket import from_binary, from_text
-from penstock import arrow_reader
 from penstock.client.wire import to_stream
-from penstock.cursor import Cursor
 from penstock.errors import PenstockError
+from penstock.feeds.cursor import Cursor
 from penstock.foreign.avro import parse, row_of
 from penstock.link.frames import pack, unpack
+from penstock.rows import arrow_reader
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.tables.intake import _head_of as head_of

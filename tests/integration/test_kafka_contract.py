@@ -9,7 +9,7 @@ import pytest
 from penstock import names
 from penstock.bus import BEGINNING, Admin, Publisher, Reader
 from penstock.errors import BusError
-from penstock.partition import partition
+from penstock.rows.partition import partition
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import uuid
 import pytest
 import redis
 
+from penstock.coordination.lease import Lease
 from penstock.errors import LeaseLost, RemoteError
-from penstock.lease import Lease
 
 
 @pytest.fixture

@@ -232,7 +232,7 @@ def test_rights_follow_grants_at_once(mesh: RunningMesh, victims: Connection) ->
 def test_a_user_who_is_older_than_kafkas_login_is_known_once_logged_in(
     mesh: RunningMesh, victims: Connection
 ) -> None:
-    from penstock.kafka_users import KafkaUsers
+    from penstock.auth.kafka_users import KafkaUsers
 
     user = unique("old")
     victims.execute(f"CREATE USER {user} PASS '{PASSWORD}'; GRANT READ ON {OWN}.* TO {user}")
@@ -248,7 +248,7 @@ def test_a_user_who_is_older_than_kafkas_login_is_known_once_logged_in(
 def test_a_rule_that_no_grant_means_is_taken_back(
     mesh: RunningMesh, stranger: Attacker, victims: Connection
 ) -> None:
-    from penstock.kafka_users import KafkaUsers, Rule
+    from penstock.auth.kafka_users import KafkaUsers, Rule
 
     KafkaUsers(mesh.kafka_bootstrap, client_id="test").allow(
         [Rule("stranger", "READ", "TOPIC", THEIRS)]

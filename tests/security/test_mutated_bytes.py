@@ -29,7 +29,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.client.connection import Connection
 from penstock.client.wire import ARROW, to_stream
 from penstock.codec import TableCodec
-from penstock.cursor import Cursor
+from penstock.feeds.cursor import Cursor
 from penstock.link.frames import pack
 from penstock.mesh.running import RunningMesh
 from tests.fuzz.doors import mutated

@@ -21,8 +21,8 @@ from penstock.catalog.reader import CatalogReader
 from penstock.catalog.writer import CatalogWriter
 from penstock.codec import TableCodec, schema_ids
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.partition import partition
 from penstock.records import ControlRecord, DeadLetter, decode, encode
+from penstock.rows.partition import partition
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, Precision
 from penstock.sql.planner import TableDef, plan_stream

@@ -13,13 +13,13 @@ import polars as pl
 import pytest
 
 from penstock import names
+from penstock.auth.kafka_users import KafkaUsers, Rule
 from penstock.bus import BEGINNING, END, Admin, Batch, Delivery, Publisher, Reader
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError
-from penstock.kafka_users import KafkaUsers, Rule
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.partition import partition, partition_of
+from penstock.rows.partition import partition, partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 

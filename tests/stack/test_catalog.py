@@ -17,8 +17,8 @@ from penstock.catalog.changes import Change
 from penstock.catalog.model import Child, Database
 from penstock.catalog.reader import CatalogReader, Changed
 from penstock.catalog.writer import LEASE, CatalogWriter
+from penstock.coordination.lease import Lease
 from penstock.errors import BusError, LeaseLost
-from penstock.lease import Lease
 from penstock.mesh.running import RunningMesh, running_mesh
 from penstock.sql.plan import Column
 from penstock.types import ColumnType

@@ -18,7 +18,7 @@ import penstock
 from penstock.errors import OverloadError
 from penstock.mesh.process import proportional_memory
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.vault import Vault
+from penstock.storage.vault import Vault
 from tests.nightly import NIGHTLY
 from tests.stack.conftest import PATIENT, eventually
 

@@ -23,7 +23,7 @@ from penstock.catalog.reader import CatalogReader
 from penstock.codec import TableCodec, schema_ids
 from penstock.errors import AuthError, CatalogError, SchemaError, SqlSemanticError, SqlSyntaxError
 from penstock.mesh.running import RunningMesh
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
 

@@ -14,10 +14,10 @@ import pytest
 import redis
 
 from penstock import names
-from penstock.clock import SystemClock
+from penstock.coordination.lease import Lease
 from penstock.errors import LeaseLost
-from penstock.lease import Lease
 from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.runtime.clock import SystemClock
 from spark_jobs.guard import Guard
 from spark_jobs.leadership import LEASE, Leadership
 from tests.stack.conftest import eventually

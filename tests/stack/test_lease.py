@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from penstock import names
-from penstock.clock import ManualClock
+from penstock.coordination.lease import Holder, Lease
 from penstock.errors import LeaseLost, RemoteError
-from penstock.lease import Holder, Lease
 from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.runtime.clock import ManualClock
 
 from .conftest import eventually
 

@@ -20,7 +20,7 @@ from penstock.client.subscribe import Subscription
 from penstock.codec import TableCodec
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from tests.stack.conftest import MeshFactory, eventually
 from tests.stack.names import unique
 

@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock import bus, names
 from penstock.client.connection import connect
+from penstock.config.settings import Settings
 from penstock.errors import BusError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.supervisor import stop_mesh
-from penstock.settings import Settings
 from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 

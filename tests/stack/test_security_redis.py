@@ -16,9 +16,9 @@ from typing import cast
 import pytest
 import redis
 
-from penstock import redis_link
+from penstock.config.settings import Settings
+from penstock.coordination import redis_link
 from penstock.mesh.layout import free_ports
-from penstock.settings import Settings
 from penstock.setup.redis_server import find_redis_server
 from tests.certificates import issued
 from tests.stack.conftest import eventually

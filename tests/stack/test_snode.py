@@ -15,12 +15,12 @@ import pytest
 
 import penstock
 from penstock import names
-from penstock.backup_list import Backup
 from penstock.catalog.model import Snode
-from penstock.checkpoints import newest_verified
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.vault import Vault
+from penstock.storage.backup_list import Backup
+from penstock.storage.checkpoints import newest_verified
+from penstock.storage.vault import Vault
 from tests.rsync_daemon import needs_rsync, rsync_daemon
 from tests.stack.conftest import eventually
 from tests.stack.metrics_kit import above_0

@@ -20,7 +20,7 @@ SERVICES = (
 
 def test_pyarrow_works_without_pandas() -> None:
     program = (
-        "import penstock.without_pandas, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
+        "import penstock.runtime.without_pandas, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
         "pyarrow.array(numpy.array([1.0])); print('pandas' in sys.modules)"
     )
     said = subprocess.run(
@@ -33,4 +33,4 @@ def test_pyarrow_works_without_pandas() -> None:
 def test_a_service_keeps_it_out_before_anything_loads_it(package: str) -> None:
     lines = (Path(package) / "__main__.py").read_text().splitlines()
     imports = [line.split()[1] for line in lines if line.startswith(("import ", "from "))]
-    assert imports[:3] == ["__future__", "sys", "penstock.without_pandas"]
+    assert imports[:3] == ["__future__", "sys", "penstock.runtime.without_pandas"]

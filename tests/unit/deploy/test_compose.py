@@ -14,9 +14,9 @@ import yaml
 
 from gateway.settings import GatewaySettings
 from penstock import names
-from penstock.memory import ALLOCATORS
-from penstock.raft import parse_groups
-from penstock.settings import Settings
+from penstock.config.raft import parse_groups
+from penstock.config.settings import Settings
+from penstock.runtime.memory import ALLOCATORS
 from services.federation.settings import FederationSettings
 from services.notifier.settings import NotifierSettings
 from services.snode.settings import SnodeSettings

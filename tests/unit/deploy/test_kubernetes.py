@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.raft import parse_groups
-from penstock.settings import Settings
+from penstock.config.raft import parse_groups
+from penstock.config.settings import Settings
 from tests.documents import ROOT
 from tests.unit.deploy.test_compose import COMPOSE, OURS, ROOMS
 

@@ -8,8 +8,8 @@ import pytest
 
 from gateway.http import STATUS
 from gateway.settings import GatewaySettings
+from penstock.config.settings import Settings
 from penstock.errors import ConfigError
-from penstock.settings import Settings
 from penstock.sql.planning.refusals import REFUSALS
 from penstock.sql.reference import DOCS, PAGES, fill
 from services.federation.settings import FederationSettings

@@ -11,8 +11,6 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from penstock import backup_list, segments, statefile
-from penstock.backup_list import Backup
 from penstock.catalog import entries
 from penstock.catalog.model import Child, Database, Snode, Table, TableVersion
 from penstock.codec import TableCodec
@@ -25,10 +23,12 @@ from penstock.records import (
     Manifest,
     encode,
 )
-from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import Column, Duration
+from penstock.storage import backup_list, segments, statefile
+from penstock.storage.backup_list import Backup
+from penstock.storage.segments import Position, RangeDelete
+from penstock.storage.vault import Vault
 from penstock.types import ColumnType
-from penstock.vault import Vault
 from penstock.windows.kernel import Delta
 from spark_jobs.replay import Published
 from spark_jobs.state import Snapshot, StateFiles

@@ -14,12 +14,12 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from penstock import backup_list, segments, statefile
 from penstock.catalog import entries
 from penstock.codec import TableCodec
 from penstock.records import decode
-from penstock.segments import Position
-from penstock.vault import Vault
+from penstock.storage import backup_list, segments, statefile
+from penstock.storage.segments import Position
+from penstock.storage.vault import Vault
 from spark_jobs.state import StateFiles
 from tests.unit.formats.make import (
     DATA,

@@ -10,7 +10,7 @@ import pytest
 from gateway.describing import describe, show_create
 from gateway.information import like
 from gateway.information.schema import Information
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import (
     Child,
     Database,

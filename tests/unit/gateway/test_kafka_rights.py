@@ -6,12 +6,12 @@ from hypothesis import strategies as some
 
 from gateway.kafka_rights import KafkaRights, ours, rules_of
 from penstock import names
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.kafka_users import Rule
 from penstock.catalog import changes, principals
 from penstock.catalog.changes import Change
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
-from penstock.kafka_users import Rule
 from tests.unit.penstock.catalog.builders import PLACE, TIME, VOLTAGE, apply, ids
 
 ROOT = "root"

@@ -10,14 +10,14 @@ import pytest
 
 from gateway.ddl.stream_replies import StreamReplies
 from gateway.ddl.streams import StreamDefinitions
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Grant, StreamEntry, User
 from penstock.catalog.view import Catalog
-from penstock.clock import ManualClock
-from penstock.reach import Outbound
-from penstock.settings import Settings
-from penstock.targets import TargetRefused
+from penstock.config.settings import Settings
+from penstock.outbound.reach import Outbound
+from penstock.outbound.targets import TargetRefused
+from penstock.runtime.clock import ManualClock
 from tests.unit.services.notifier.kit import entry
 
 BOSS = User(5, "boss", "h", grants=(Grant("ADMIN", 0),))

@@ -15,10 +15,10 @@ from gateway import rows
 from gateway.children import Children
 from gateway.information.schema import Information
 from penstock import names
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import Child
 from penstock.catalog.view import Catalog
-from penstock.redis_link import CHUNK
+from penstock.coordination.redis_link import CHUNK
 from penstock.setup.redis_server import find_redis_server
 from penstock.sql import parse_one
 from penstock.sql.statements import Query, Show

@@ -10,9 +10,9 @@ import pyarrow as pa
 from gateway import rows
 from gateway.layout import RowLayout
 from gateway.named_nulls import CLEARED, spell_out
+from penstock.rows.versions import CLEAR, MERGE, UPSERT
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.versions import CLEAR, MERGE, UPSERT
 
 COLUMNS = (
     Column("ts", ColumnType("TIMESTAMP")),

@@ -11,9 +11,9 @@ import pytest
 from gateway import row_checks, rows
 from gateway.layout import RowLayout
 from gateway.row_error import RowError
+from penstock.rows.versions import MERGE, UPSERT
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.versions import MERGE, UPSERT
 
 NOW = 1_700_000_000_000
 

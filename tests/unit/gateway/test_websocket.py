@@ -8,9 +8,9 @@ import pytest
 from aiohttp import WSMessage, WSMsgType, web
 
 from gateway.websocket import _Connection, from_binary, from_text
-from penstock import arrow_reader
 from penstock.client.wire import to_stream
 from penstock.errors import SchemaError
+from penstock.rows import arrow_reader
 
 
 def test_text_frames() -> None:

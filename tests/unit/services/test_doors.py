@@ -18,16 +18,16 @@ from websockets.asyncio.server import serve
 from websockets.exceptions import InvalidStatus
 
 from gateway.settings import GatewaySettings
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.passwords import hash_setting
 from penstock.catalog.model import Database, Entry, Grant, Table, TableVersion, User
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
-from penstock.health import Health
 from penstock.link.address import Address
 from penstock.link.client import Link
 from penstock.link.frames import PATH
-from penstock.passwords import hash_setting
-from penstock.reach import Outbound, Reach
+from penstock.outbound.reach import Outbound, Reach
+from penstock.runtime.health import Health
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation.app import information

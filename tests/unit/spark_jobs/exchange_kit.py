@@ -17,8 +17,8 @@ from penstock.bus import Delivery
 from penstock.catalog.model import Database, Entry, StreamEntry, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec, schema_ids
-from penstock.failpoints import Failpoints
 from penstock.records import ControlRecord, ExchangeRecord, encode
+from penstock.runtime.failpoints import Failpoints
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, StreamPlan
 from penstock.sql.planner import TableDef, plan_stream

@@ -19,8 +19,8 @@ from penstock.bus import Batch, Delivery
 from penstock.catalog.model import Database, StreamEntry, Table, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.codec import TableCodec, schema_ids
-from penstock.failpoints import Failpoints
 from penstock.records import ControlRecord, encode
+from penstock.runtime.failpoints import Failpoints
 from penstock.sql import parse_one
 from penstock.sql.plan import Column, StreamPlan
 from penstock.sql.planner import plan_stream

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from penstock.errors import StateError
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from penstock.sql import parse_one
 from penstock.sql.plan import StreamPlan
 from penstock.sql.planner import plan_stream

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock import segments
 from penstock.bus import Batch
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.records import ControlRecord, encode
-from penstock.segments import Position, RangeDelete
 from penstock.sql.plan import Column, Source
+from penstock.storage import segments
+from penstock.storage.segments import Position, RangeDelete
 from penstock.types import ColumnType
 from spark_jobs.history import TableHistory
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.plan import Member, Origin, StreamPlan
-from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
 from spark_jobs.processor.route import PARTITIONS, Route, Taken, columns_to_send, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 

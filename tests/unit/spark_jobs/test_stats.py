@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from penstock.health import SECONDS
+from penstock.runtime.health import SECONDS
 from penstock.windows.kernel import Delta
 from spark_jobs.processor.stats import FRAME, Stats
 

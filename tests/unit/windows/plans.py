@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from penstock.rows.versions import DELETE
 from penstock.sql.plan import (
     Aggregate,
     Column,
@@ -21,7 +22,6 @@ from penstock.sql.plan import (
     TriggerKind,
 )
 from penstock.types import ColumnType
-from penstock.versions import DELETE
 from penstock.windows.counted import standing
 from penstock.windows.kernel import Emission
 

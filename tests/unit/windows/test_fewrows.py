@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from penstock.few import Few
+from penstock.rows.few import Few
 from penstock.sql.plan import Column, Key, Output, StreamPlan, Target
 from penstock.types import ColumnType
 from penstock.windows import make_kernel

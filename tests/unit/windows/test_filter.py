@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.rows.versions import MERGE
 from penstock.sql.plan import Column, Key, Output
-from penstock.versions import MERGE
 from penstock.windows.filter import FilterKernel
 from penstock.windows.kernel import Control
 from tests.nightly import drawn

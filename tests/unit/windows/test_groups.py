@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import names
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from penstock.windows import key_index as module
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import KeyIndex

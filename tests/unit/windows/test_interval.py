@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.partition import partition
+from penstock.rows.partition import partition
 from penstock.sql.plan import Key, Trigger
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import Key, StreamPlan
-from penstock.versions import DELETE, UPSERT
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel
 from tests.nightly import drawn

@@ -7,9 +7,9 @@ import dataclasses
 import polars as pl
 import pytest
 
+from penstock.rows.versions import DELETE
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.versions import DELETE
 from penstock.windows.cast import cast_expression
 from penstock.windows.groups import Groups
 from penstock.windows.projection import Projection

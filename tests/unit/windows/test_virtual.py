@@ -11,8 +11,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import Member, Origin, Source, StreamPlan
-from penstock.versions import DELETE, UPSERT
 from penstock.windows import Delta, Kernel, make_kernel
 from penstock.windows.pause import PausableKernel
 from penstock.windows.virtual import JoinKernel, Mapper, merged

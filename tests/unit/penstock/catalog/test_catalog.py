@@ -7,10 +7,11 @@ import json
 import fastavro
 import pytest
 
-from penstock.catalog import changes, entries, registry
+from penstock.catalog import changes, entries
 from penstock.catalog.model import Child, Entry, Table
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.catalog.view import Catalog
+from penstock.codec import subjects as registry
 from penstock.errors import SchemaError
 from penstock.records import CatalogRecord, encode
 

@@ -9,9 +9,9 @@ import pytest
 from penstock.catalog import changes, generations
 from penstock.catalog.model import Database, Table, View
 from penstock.catalog.view import Catalog
-from penstock.cursor import Cursor
 from penstock.errors import CatalogError
-from penstock.turning import earliest, resume, turn
+from penstock.feeds.cursor import Cursor
+from penstock.repartition.readers import earliest, resume, turn
 
 from .builders import FLOOR, NOTE, PLACE, TIME, VOLTAGE, apply, ids, plan
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import psutil
 
+from penstock.config.environment import MESH_VARIABLE
 from penstock.mesh import process
-from penstock.mesh.process import MESH_VARIABLE, ChildProcess, members, proportional_memory, rotate
+from penstock.mesh.process import ChildProcess, proportional_memory, rotate
+from penstock.runtime.mesh_members import members
 
 
 def child(tmp_path: Path, code: str) -> ChildProcess:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.health import Health
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, ports_from
 from penstock.mesh.rooms import PACKAGES, _ask, addresses, check_rooms, listeners
+from penstock.runtime.health import Health
 
 
 def test_unknown_rooms_are_named_together() -> None:

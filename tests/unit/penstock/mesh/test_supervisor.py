@@ -17,14 +17,14 @@ import pytest
 
 from penstock.mesh import supervisor
 from penstock.mesh.layout import Layout, free_ports
-from penstock.mesh.process import members
 from penstock.mesh.rooms import Options, Room, _ask
 from penstock.mesh.running import RunningMesh
 from penstock.mesh.supervisor import Supervisor, pause, read_state, stop_mesh
+from penstock.runtime.mesh_members import members
 
 ROOM = """
 import signal, sys, threading
-from penstock.health import Health
+from penstock.runtime.health import Health
 if "deaf" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 late = [0.0]

@@ -18,8 +18,8 @@ from penstock.bus import Delivery
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError, SchemaError
-from penstock.gate import Gate
-from penstock.partition import partition_of
+from penstock.repartition.write_gate import Gate
+from penstock.rows.partition import partition_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation.appender import LogAppender

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.catalog.model import Table
 from penstock.client.wire import from_stream
 from penstock.errors import PenstockError, RemoteError, SchemaError
-from penstock.versions import DELETE
+from penstock.rows.versions import DELETE
 from services.federation import leaders as subject
 from services.federation.leaders import LeaderAppender
 from services.tables.stamp import WritePart

@@ -23,11 +23,11 @@ from penstock.bus import Delivery
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError, PenstockError
-from penstock.gate import Gate
 from penstock.link.address import Address, LinkLost
 from penstock.link.channel import Message
 from penstock.link.description import Description
 from penstock.records import DeadLetter, decode
+from penstock.repartition.write_gate import Gate
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation import pump as pumping

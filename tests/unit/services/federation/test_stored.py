@@ -9,10 +9,10 @@ from pathlib import Path
 
 import polars as pl
 
-from penstock import segments
 from penstock.catalog.model import Table, TableVersion
-from penstock.segments import Position
 from penstock.sql.plan import Column
+from penstock.storage import segments
+from penstock.storage.segments import Position
 from penstock.types import ColumnType
 from services.federation import stored
 

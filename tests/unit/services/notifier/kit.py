@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.bus import Batch
 from penstock.catalog.model import StreamEntry
-from penstock.feed import Slice, slice_of
+from penstock.feeds.feed import Slice, slice_of
 from penstock.records import EventsRecord
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, Precision

@@ -15,9 +15,9 @@ from polars.exceptions import PanicException
 from prometheus_client import CollectorRegistry
 from websockets.asyncio.server import ServerConnection, serve
 
-from penstock.feed import FeedHistory
-from penstock.reach import Own
-from penstock.targets import AllowList, TargetRefused
+from penstock.feeds.feed import FeedHistory
+from penstock.outbound.reach import Own
+from penstock.outbound.targets import AllowList, TargetRefused
 from services.notifier.cursor import Mark
 from services.notifier.delivery import Surroundings, TargetDelivery
 from services.notifier.message import NotifyMessage, NotifyTarget

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.feed import _Ring, slices_of
+from penstock.feeds.feed import _Ring, slices_of
 
 from .kit import piece
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import Grant, User
 from penstock.catalog.view import Catalog
-from penstock.clock import ManualClock
-from penstock.reach import Outbound
+from penstock.outbound.reach import Outbound
 from penstock.records import encode
+from penstock.runtime.clock import ManualClock
 from services.notifier.packing import Packer
 from services.notifier.settings import NotifierSettings
 from tests.unit.services.notifier.kit import entry, event, record

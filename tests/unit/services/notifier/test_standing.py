@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry
 
 from gateway.information.schema import Information
 from penstock import names
-from penstock.access import Access
+from penstock.auth.access import Access
 from penstock.catalog.model import Database
 from penstock.catalog.view import Catalog
+from penstock.outbound.targets import AllowList
 from penstock.setup.redis_server import find_redis_server
 from penstock.sql import parse_one
 from penstock.sql.statements import Query
-from penstock.targets import AllowList
 from services.notifier.cursor import Mark
 from services.notifier.delivery import Surroundings, TargetDelivery
 from services.notifier.message import targets_of

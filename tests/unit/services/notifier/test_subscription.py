@@ -9,7 +9,7 @@ import pytest
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
-from penstock.cursor import Cursor, TokenError
+from penstock.feeds.cursor import Cursor, TokenError
 from penstock.records import ControlRecord, encode
 from penstock.sql.plan import Column
 from penstock.types import ColumnType

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.backup_list import Backup
+from penstock.storage.backup_list import Backup
 from services.snode.retention import superfluous
 
 HOUR = 3_600_000

@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from penstock import tls
-from penstock.access import Access
+from penstock.auth.access import Access
+from penstock.auth.login import Login
+from penstock.auth.passwords import hash_setting
 from penstock.catalog.model import Database, Grant, Table, User
 from penstock.catalog.view import Catalog
-from penstock.clock import SystemClock
+from penstock.config.settings import Settings
 from penstock.errors import BusError
-from penstock.login import Login
-from penstock.passwords import hash_setting
-from penstock.settings import Settings
+from penstock.runtime import tls
+from penstock.runtime.clock import SystemClock
 from services.store.flight import StoreServer
 from services.store.partitions import Partitions
 from services.store.query import Permit, Queries
@@ -272,7 +272,8 @@ def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(
 ) -> None:
     told: list[dict[str, object]] = []
     monkeypatch.setattr(
-        "penstock.audit.write", lambda event, **fields: told.append({"event": event, **fields})
+        "penstock.runtime.audit.write",
+        lambda event, **fields: told.append({"event": event, **fields}),
     )
     with pytest.raises(flight.FlightUnauthenticatedError):
         ask(door, "mine", "somebody:wrong")

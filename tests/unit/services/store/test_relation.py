@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock import segments
-from penstock.segments import Position, RangeDelete
-from penstock.versions import CLEAR, DELETE, MERGE, UPSERT
+from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
+from penstock.storage import segments
+from penstock.storage.segments import Position, RangeDelete
 from services.store.flush import (
     Newest,
     SegmentLayout,

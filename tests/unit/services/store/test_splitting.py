@@ -9,11 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from penstock import segments
 from penstock.catalog.model import Database, Move, Table, TableVersion
-from penstock.partition import partition
-from penstock.segments import Position, RangeDelete
+from penstock.rows.partition import partition
 from penstock.sql.plan import Column
+from penstock.storage import segments
+from penstock.storage.segments import Position, RangeDelete
 from penstock.types import ColumnType
 from services.store import splitting
 from services.store.flush import Newest, SegmentLayout, flush, merge

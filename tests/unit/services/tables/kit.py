@@ -15,8 +15,8 @@ from penstock.bus import Batch, Delivery
 from penstock.catalog import stream_tables
 from penstock.catalog.model import Database, Replicated, Table
 from penstock.catalog.view import Catalog
-from penstock.clock import ManualClock
 from penstock.errors import BusError
+from penstock.runtime.clock import ManualClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.tables.copy import Copy

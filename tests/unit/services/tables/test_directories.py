@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.clock import SystemClock
 from penstock.errors import ConfigError
+from penstock.runtime.clock import SystemClock
 from services.tables.keeper import ReplicaKeeper
 from services.tables.settings import TablesSettings
 

@@ -1,0 +1,90 @@
+"""Settings from environment variables: the only file that reads the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from pydantic_settings import PydanticBaseSettingsSource
+
+#: in the environment of every process of a mesh, also of grandchildren: the data directory it
+#: belongs to
+MESH_VARIABLE = "PENSTOCK_MESH"
+PREFIX = "PENSTOCK_"
+
+
+class UnreadableSecret(Exception):
+    """A `…_FILE` variable names a file that cannot be read."""
+
+
+class EnvironmentSource(PydanticBaseSettingsSource):
+    """Room variable, shared variable, and for secrets the file either names; in this order."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        room = getattr(self.settings_cls, "room", "")
+        for prefix in prefixes(room):
+            variable = prefix + field_name.upper()
+            if variable in os.environ:
+                return os.environ[variable], field_name, self.field_is_complex(field)
+            path = os.environ.get(f"{variable}_FILE")
+            if path and _is_secret(field):
+                try:
+                    return Path(path).read_text(encoding="utf-8").rstrip("\r\n"), field_name, False
+                except OSError as wrong:
+                    raise UnreadableSecret(f"{variable}_FILE: {wrong.strerror}: {path}") from wrong
+        theirs = getattr(self.settings_cls, "reference_names", {}).get(field_name, "")
+        if theirs and theirs in os.environ:
+            return os.environ[theirs], field_name, self.field_is_complex(field)
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for name, field in self.settings_cls.model_fields.items():
+            value, _, is_complex = self.get_field_value(field, name)
+            if value is not None:
+                values[name] = _decode(value) if is_complex else value
+        return values
+
+
+def _decode(value: str) -> Any:
+    """Read lists and maps as JSON; what is not JSON goes on as text, for pydantic to refuse by
+    name.
+    """
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
+
+
+def prefixes(room: str) -> tuple[str, ...]:
+    """Return what variables of *room* begin with, the first to be looked up first."""
+    return (f"{PREFIX}{room.upper()}_", PREFIX) if room else (PREFIX,)
+
+
+def unknown_variables(room: str, fields: Iterable[str], shared: Iterable[str]) -> list[str]:
+    """List the variables of *room* that are set and name none of its *fields*.
+
+    Args:
+        shared: fields that every room has.
+    """
+    if not room:
+        return []
+    prefix = prefixes(room)[0]
+    known = {prefix + name.upper() for name in fields}
+    known |= {PREFIX + name.upper() for name in shared}
+    known |= {f"{name}_FILE" for name in known}
+    return sorted(name for name in os.environ if name.startswith(prefix) and name not in known)
+
+
+def own_mesh() -> str:
+    """The data directory of the mesh that this process is part of; empty: of none."""
+    return os.environ.get(MESH_VARIABLE, "")

@@ -1,0 +1,1 @@
+"""What processes agree on through Redis: leases, who is present, nodes."""

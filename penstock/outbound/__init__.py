@@ -1,0 +1,1 @@
+"""Where outbound connections may go."""

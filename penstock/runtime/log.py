@@ -1,0 +1,93 @@
+"""Logs: one JSON object a line on standard error, from structlog and from the standard library
+alike.
+
+ERROR: something is lost, wrong or down. WARNING: unexpected, but recovered. INFO: a state changed.
+What happens per record is DEBUG, unless its writer asked to follow it (`penstock.runtime.traces`).
+Files and their rotation belong to whoever started the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+_SHARED: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.StackInfoRenderer(),
+    structlog.processors.format_exc_info,
+]
+#: libraries that say at INFO what belongs to DEBUG
+_TALKATIVE = (
+    "aiokafka",
+    "faust",
+    "mode",
+    "py4j",
+    "urllib3",
+    "httpx",
+    "httpcore",
+    "websockets",
+    "aiohttp.access",
+    "asyncio",
+    "fsspec",
+)
+
+
+def configure(room: str, level: str = "INFO") -> None:
+    """Send every log line of this process to standard error as JSON, with *room* in it. Calling it
+    again replaces the set-up.
+    """
+    structlog.contextvars.clear_contextvars()
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_SHARED,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter(room))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for name in _TALKATIVE:
+        logging.getLogger(name).setLevel(
+            max(logging.WARNING, root.level) if level != "DEBUG" else logging.INFO
+        )
+    logging.captureWarnings(True)
+
+
+def formatter(room: str) -> logging.Formatter:
+    """Makes lines as this process logs them, for a handler of its own."""
+
+    def add_room(
+        _logger: Any, _method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        # a processor and not a context variable: threads start with empty contexts
+        event.setdefault("room", room)
+        return event
+
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_SHARED,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            add_room,
+            structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
+        ],
+    )
+
+
+def get(name: str, **bound: Any) -> structlog.stdlib.BoundLogger:
+    """A logger called *name* with *bound* in every line, such as stream=…, partition=…."""
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
+    return logger.bind(**bound) if bound else logger
