@@ -90,7 +90,7 @@ fuzz: setup  ## random streams on the kernels against a slow calculator, 2,000 c
 	@POLARS_MAX_THREADS=1 $(PY) -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(filter command line environment,$(origin CASES)),--cases $(CASES)) $(if $(OUT),--out $(OUT))
 
 # each mutant costs its tests once, so time is what it takes
-mutants: setup  ## small faults put into a copy of the code, and whether its tests notice; a seeded sample [ONLY=windows|lanes|codec|lease] [MINUTES=N] [SEED=TEXT] [OUT=FILE]
+mutants: setup  ## small faults put into a copy of the code, and whether its tests notice; a seeded sample [ONLY=windows|processor|codec|lease] [MINUTES=N] [SEED=TEXT] [OUT=FILE]
 	@$(PY) -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
 up: images  ## the stack in containers, until all is healthy [HA=1] [SCALE="gateway=2 spark-worker=3"]

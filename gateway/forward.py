@@ -20,19 +20,16 @@ from gateway import http
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import (
     AuthError,
-    BusError,
-    CatalogError,
-    OverloadError,
     PenstockError,
     RemoteError,
-    SchemaError,
-    SqlSemanticError,
-    SqlSyntaxError,
 )
+from penstock.remote_errors import error_of
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 
 PATH = "/internal/ddl"
+#: what the catalog refuses, where the code alone does not tell the kind
+_CONFLICT = 409
 _HEADER = "X-Penstock-Internal"
 _TIMEOUT_S = 60.0
 
@@ -116,7 +113,7 @@ class Forwarder:
                 detail=f"{address}: {failed}",
             ) from failed
         if "error" in answer:
-            raise error_of(answer["error"])
+            raise error_of(answer["error"], _CONFLICT)
         await asyncio.to_thread(self._reader.wait_for, int(answer["revision"]))
 
     def routes(self, run: Run) -> list[web.RouteDef]:
@@ -132,27 +129,3 @@ class Forwarder:
                 return http.error_response(error)
 
         return [web.post(PATH, handle)]
-
-
-def error_of(body: dict[str, Any]) -> PenstockError:
-    code = str(body.get("code", "E_REMOTE"))
-    common: dict[str, Any] = {
-        "code": code,
-        "detail": str(body.get("detail", "")),
-        "hint": str(body.get("hint", "")),
-    }
-    if "line" in body:
-        kind = SqlSyntaxError if code == "E_SYNTAX" else SqlSemanticError
-        return kind(
-            body["message"],
-            **common,
-            line=body["line"],
-            column=body.get("column", 0),
-            snippet=body.get("snippet", ""),
-        )
-    plain: dict[str, type[PenstockError]] = {
-        "E_OVERLOAD": OverloadError,
-        "E_SCHEMA": SchemaError,
-        "E_BUS": BusError,
-    }
-    return plain.get(code, CatalogError)(body["message"], **common)

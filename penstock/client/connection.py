@@ -21,7 +21,6 @@ from penstock.client.wire import (
     CHUNK_ROWS,
     Rows,
     chunks,
-    error_of,
     from_stream,
     is_objects,
     notices_of,
@@ -30,6 +29,7 @@ from penstock.client.wire import (
 )
 from penstock.client.writer import Writer
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
+from penstock.remote_errors import error_of
 from penstock.runtime import tls
 
 if TYPE_CHECKING:
