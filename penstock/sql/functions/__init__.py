@@ -1,4 +1,4 @@
-"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql.md is
+"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql-functions.md is
 made from both.
 """
 

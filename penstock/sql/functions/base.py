@@ -1,7 +1,7 @@
 """Scalar functions, and the registry that holds them all.
 
 An entry says its name, its parameters, its result type and how it is built in polars; its docstring
-is the text of the function's line in docs/sql.md. The compiler checks a call once, so builders get
+is the text of the function's line in docs/sql-functions.md. The compiler checks a call once, so builders get
 what they asked for:
 
     number      numeric or BOOL, as it is        double    the same as Float64
