@@ -18,17 +18,12 @@ from typing import Any
 import fastavro
 import polars as pl
 
+from penstock import tuning
 from penstock.codec.readable import all_readable
 from penstock.names import MAX_NAME_BYTES
 from penstock.rows.few import Few
 from penstock.sql.plan import Column
 
-#: above these the long way is the shorter one
-MAX_RECORDS = 8
-MAX_BYTES = 2048
-MAX_ROWS = 8
-#: rows of a frame, whose values fit already, that are encoded here
-MAX_FRAME = 64
 #: texts of rows that are encoded here are bounded by this many characters, so that no record can be
 #: too large
 _MAX_TEXT = 16_384
@@ -146,11 +141,13 @@ class FewRows:
 
     def decode(self, values: Sequence[bytes | None]) -> Read | None:
         """Return the rows of *values*, or None where the long way has to look at them."""
-        if len(values) > MAX_RECORDS:
+        if len(values) > tuning.RECORDS_DECODED_TO_VALUES:
             return None
         records: list[dict[str, Any]] = []
         for value in values:
-            if value is None or len(value) > MAX_BYTES or value[:5] != self._frame:
+            if value is None or value[:5] != self._frame:
+                return None
+            if len(value) > tuning.RECORD_BYTES_DECODED_TO_VALUES:
                 return None
             record = self._read(value)
             if record is None:
@@ -197,7 +194,7 @@ class FewRows:
         """Return each of *rows* as the wire has it, or None where the long way has to look at
         them.
         """
-        if rows.height > MAX_FRAME:
+        if rows.height > tuning.FRAME_ROWS_ENCODED_BY_FASTAVRO:
             return None
         known = {name.lower(): name for name in rows.columns}
         fields: list[tuple[str, Sequence[Any]]] = []
@@ -223,7 +220,9 @@ class FewRows:
         """Return the same from values that fit the newest columns, by name; `op` is 0."""
         known = {name.lower(): values for name, values in columns.items()}
         count = len(known["tbname"])
-        if count > MAX_ROWS or sum(map(_characters, columns.values())) > _MAX_TEXT:
+        if count > tuning.ROWS_KEPT_AS_VALUES:
+            return None
+        if sum(map(_characters, columns.values())) > _MAX_TEXT:
             return None
         fields = []
         for wire, name, dtype in self._written:

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from penstock import tuning
 from penstock.catalog.model import Table
 from penstock.codec.decoder import Decoded, Decoder
 from penstock.codec.encoder import Encoder, in_stretches, partitions_of
-from penstock.codec.few_rows import MAX_FRAME, FewRows
+from penstock.codec.few_rows import FewRows
 from penstock.codec.record_cutter import MAX_RECORD_BYTES, Head
 from penstock.codec.schema import Source, WireLayout, sources_of, wire_name
 from penstock.errors import SchemaError
@@ -156,7 +157,8 @@ class TableCodec:
         """Return what is equal for rows that look the same on the wire but for the schema id,
         whatever tables they are of; None if no others look like them.
         """
-        if not self._layout.fast or rows.height <= MAX_FRAME:
+        by_fastavro = rows.height <= tuning.FRAME_ROWS_ENCODED_BY_FASTAVRO
+        if not self._layout.fast or by_fastavro:
             return None
         return (
             *(None if c is None else c.dtype for c in self._encoder.in_order(rows)),

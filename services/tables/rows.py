@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from penstock import tuning
 from penstock.catalog.model import ROW_ID, Table
 from penstock.codec import TableCodec, readable
-from penstock.codec.few_rows import MAX_ROWS
 from penstock.errors import SchemaError
 from penstock.runtime import vital
 from penstock.sql.plan import TICKS_PER_SECOND, Column
@@ -218,7 +218,7 @@ class TableRows:
             now: nanoseconds.
         """
         height = data.num_rows
-        batches = data.to_batches() if 0 < height <= MAX_ROWS else []
+        batches = data.to_batches() if 0 < height <= tuning.ROWS_KEPT_AS_VALUES else []
         if len(batches) != 1 or not self._short or not data.schema.equals(self._plain.schema):
             return None
         batch = batches[0]

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock import tuning
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
-from penstock.codec.few_rows import MAX_ROWS
 from penstock.records import DeadLetter
 from penstock.rows.few import Few
 from penstock.rows.partition import partition as place
@@ -161,7 +161,7 @@ class Intake:
         them has to be looked into.
         """
         few = part.decoded.few
-        if few is None or len(few) > MAX_ROWS or self._pending.closed:
+        if few is None or len(few) > tuning.ROWS_KEPT_AS_VALUES or self._pending.closed:
             return None
         if part.decoded.stamps or part.decoded.traced:
             return None
