@@ -21,7 +21,7 @@ import polars as pl
 from penstock import tuning
 from penstock.codec.readable import all_readable
 from penstock.names import MAX_NAME_BYTES
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Column
 
 #: texts of rows that are encoded here are bounded by this many characters, so that no record can be
@@ -54,7 +54,7 @@ _RANGES = {
 class Read:
     """Rows, and the records without their frames: `Decoded` is made from it."""
 
-    rows: Few
+    rows: Rows
     records: list[dict[str, Any]]
 
     @property
@@ -168,7 +168,7 @@ class FewRows:
             return None
         return record if again.getvalue() == value[5:] else None
 
-    def _rows(self, records: list[dict[str, Any]]) -> Few | None:
+    def _rows(self, records: list[dict[str, Any]]) -> Rows | None:
         rows: list[dict[str, Any]] = [row for record in records for row in record["rows"]]
         columns = _numbers(records)
         tables = [r["tbname"] for r in rows]
@@ -186,7 +186,16 @@ class FewRows:
             if not field.fits(found):
                 return None
             columns[field.column.name] = found
-        return Few(columns, self._layout)
+        return Rows.of_values(columns, self._layout)
+
+    def fit(self, columns: Mapping[str, list[Any]]) -> Rows | None:
+        """Return rows of the newest columns and `tbname`, or None where a value does not fit its
+        column.
+        """
+        if not all(field.fits(columns[field.column.name]) for field in self._fields):
+            return None
+        layout = {name: self._layout[name] for name in columns}
+        return Rows.of_values(columns, layout)
 
     # ---------------------------------------------------------------- encode
 
@@ -216,14 +225,14 @@ class FewRows:
             return None
         return _bodies(fields, rows.height)
 
-    def bodies_of(self, columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]] | None:
-        """Return the same from values that fit the newest columns, by name; `op` is 0."""
-        known = {name.lower(): values for name, values in columns.items()}
-        count = len(known["tbname"])
-        if count > tuning.ROWS_KEPT_AS_VALUES:
+    def bodies_of(self, rows: Rows) -> list[dict[str, Any]] | None:
+        """Return the same from values that fit the newest columns; `op` is 0."""
+        count = len(rows)
+        if not rows.few or count > tuning.ROWS_KEPT_AS_VALUES:
             return None
-        if sum(map(_characters, columns.values())) > _MAX_TEXT:
+        if sum(map(_characters, rows.values.values())) > _MAX_TEXT:
             return None
+        known = {name.lower(): values for name, values in rows.values.items()}
         fields = []
         for wire, name, dtype in self._written:
             values = known.get(name, [0 if name == "_op" else None] * count)

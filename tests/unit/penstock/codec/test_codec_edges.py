@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec, avro_schema, frame_of, schema_ids
-from penstock.rows.few import Few
 from penstock.rows.partition import hashes
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS, ColumnType
 
@@ -145,7 +145,7 @@ def test_a_few_rows_are_encoded_as_their_frame_is(
     codec = codec_of(kinds, short=True)
     numbers: list[Any] = list(range(len(names)))
     values = [bytes([n]) for n in numbers] if kinds["v"].kind == "VARBINARY" else numbers
-    few = Few(
+    few = Rows.of_values(
         {"tbname": names, "ts": numbers, "v": values},
         {"tbname": pl.String(), "ts": pl.Int64(), "v": kinds["v"].polars()},
     )
@@ -153,7 +153,7 @@ def test_a_few_rows_are_encoded_as_their_frame_is(
     assert codec.encode_few_partitioned(few, 4, list(places), **STAMP) == codec.encode_partitioned(
         few.frame, 4, **STAMP
     )
-    alone = codec.encode_few(few.columns, **STAMP, trace="t")
+    alone = codec.encode_few(few, **STAMP, trace="t")
     assert alone is None or [alone] == codec.encode(few.frame, **STAMP, trace="t")
     assert (alone is None) == (kinds["v"].kind == "VARBINARY")
 
