@@ -158,6 +158,33 @@ def test_a_few_rows_are_encoded_as_their_frame_is(
     assert (alone is None) == (kinds["v"].kind == "VARBINARY")
 
 
+@pytest.mark.parametrize(
+    ("column", "fits", "spoils"),
+    [
+        ("ts", FIRST, FIRST - 1),
+        ("n", 127, 128),
+        ("v", "ü" * 4, "ü" * 5),
+        ("c", "ü" * 8, "x" * 9),
+        ("d", None, float("inf")),
+    ],
+)
+def test_a_few_values_become_rows_if_all_fit(column: str, fits: object, spoils: object) -> None:
+    codec = codec_of(KINDS, short=True)
+    values: dict[str, list[Any]] = {"tbname": ["d1"], "ts": [7], **{name: [None] for name in KINDS}}
+    assert codec.few_rows({**values, column: [spoils]}) is None
+    rows = codec.few_rows({**values, column: [fits]})
+    assert rows is not None
+    value = codec.encode_few(rows, **STAMP, trace=None)
+    assert value is not None
+    [row] = codec.decode([value]).rows.to_dicts()
+    assert row[column] == fits
+
+
+def test_a_table_that_the_short_cut_does_not_know_makes_no_rows_of_values() -> None:
+    codec = codec_of({"v": ColumnType("VARBINARY", 9)}, short=True)
+    assert codec.few_rows({"tbname": ["d1"], "ts": [7], "v": [b"x"]}) is None
+
+
 def test_records_with_and_without_counts_of_their_writes_are_numbered_in_turn() -> None:
     codec = codec_of({"v": ColumnType("INT")})
     rows = pl.DataFrame({"tbname": ["a"] * 3, "ts": [1, 2, 3], "v": [1, 2, 3]})
