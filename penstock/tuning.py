@@ -3,6 +3,7 @@
 Both ways give the same result, so a number here changes how long something takes and nothing else.
 Bounds that protect memory, a format or a peer stay in the file of what they protect. Where a
 comment names no place, the two ways and what they cost are in docs/performance.md, "A few rows".
+`make bench ONLY=crossovers` measures those that need no service.
 """
 
 from __future__ import annotations
