@@ -16,16 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock import tuning
 from penstock.errors import SchemaError
 
-#: bodies larger than this are decoded off the event loop
-INLINE_BYTES = 64 * 1024
 _SCHEMA = 1
 _DICTIONARY = 2
 _BATCH = 3
 _PLAIN_LENGTH = -1
-#: of batches, from which on strings are looked at together
-_MANY_ROWS = 2_000
 _NOT_ASCII = 0x80
 _UNREADABLE = (
     pa.ArrowException,
@@ -298,7 +295,8 @@ def _validate(table: pa.Table, texts: Sequence[int]) -> None:
         texts: places of columns of strings; Arrow takes their values one by one, which costs most
             of the time.
     """
-    if not texts or table.num_rows < _MANY_ROWS * table.column(texts[0]).num_chunks:
+    few = tuning.BATCH_ROWS_VALIDATED_TOGETHER
+    if not texts or table.num_rows < few * table.column(texts[0]).num_chunks:
         table.validate(full=True)
         return
     apart = set(texts)

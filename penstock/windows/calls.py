@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock import tuning
 from penstock.windows import columnwise
 from penstock.windows.boundaries import Grid
 from penstock.windows.key_index import Numbers
@@ -30,9 +31,6 @@ from penstock.windows.steps import NEVER, Mask, Ticks, previous_max
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
-#: so many places for each value, and these, are looked at rather than sorting the values
-_SPARSE = 4
-_SMALL = 256
 #: streams whose groups came at different times may have had different sums before; so many of these
 #: are remembered
 _STARTS = 4
@@ -264,7 +262,7 @@ def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
         return values.astype(np.int64), np.zeros(len(values), np.int64)
     least = int(values.min())
     most = int(values.max())
-    if most - least < _SPARSE * len(values) + _SMALL:
+    if most - least < tuning.PLACES_PER_NUMBER * len(values) + tuning.PLACES_BESIDES:
         place, found = _renumbered(values - least if least else values, most - least + 1)
         return found + least, place
     found, place = np.unique(values, return_inverse=True)

@@ -14,13 +14,14 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.counted import standing
 from penstock.windows.emissions import stack
-from penstock.windows.fewrows import FewResults, Picked
+from penstock.windows.few_filter import few_filter
+from penstock.windows.few_results import FewResults, Picked
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.merge import as_planned, complete
@@ -72,8 +73,12 @@ class FilterKernel:
         #: whether an update can remove a result, so that it matters which rows may be updates
         self._retracts = self._replaces and (plan.where is not None or not self._stable)
         self._tables = TableClock()
-        self._picked = Picked(source.child, where if plan.where else None)
-        self._few = self._results.few if self._groups.common and not self._retracts else None
+        picked = Picked(source.child, where if plan.where else None)
+        self._few = (
+            None
+            if self._retracts
+            else few_filter(picked, self._groups, self._results, self._target_identity)
+        )
 
     def apply(self, rows: pl.DataFrame) -> Emission:
         if self._child is not None:
@@ -116,25 +121,9 @@ class FilterKernel:
         put = put if old is None else pl.concat([old.select(put.columns), put])
         return self._publish(put, stack(failed, more))
 
-    def few(self, rows: Few) -> FewResults | None:
+    def take_few(self, rows: Rows) -> FewResults | None:
         """See `TakesFew`."""
-        layout = self._few
-        chosen = None if layout is None else self._picked.of(rows)
-        if layout is None or chosen is None:
-            return None
-        if not chosen:
-            return layout.none
-        groups = [self._groups.of_table(rows.columns["tbname"][i]) for i in chosen]
-        if min(groups) < 0:
-            return None
-        read = {name: [rows.columns[name][i] for i in chosen] for name in self._results.reads}
-        made = layout.upserts(read, [self._groups.target(group) for group in groups])
-        keys = set(zip(*(made.rows.columns[name] for name in self._target_identity), strict=True))
-        return (
-            made
-            if len(keys) == len(chosen) and None not in made.rows.columns[self._results.time]
-            else None
-        )
+        return None if self._few is None else self._few.publish(rows)
 
     def _behind(self, rows: pl.DataFrame) -> pl.Series:
         """Rows that may have to remove a result: deletes, and updates where those retract."""

@@ -26,7 +26,7 @@ from penstock.windows.scope import Scope, evaluate
 from penstock.windows.table_names import TABLES
 
 #: groups whose targets are kept as values, at most
-_FEW_KEPT = 1 << 16
+_MOST_MET = 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
@@ -199,7 +199,7 @@ class Groups:
         """`targets` of one group as values: child table, its hash, tags."""
         known = self._met.get(number)
         if known is None:
-            if len(self._met) >= _FEW_KEPT:
+            if len(self._met) >= _MOST_MET:
                 self._met.clear()
             child, place, _, *tags = self.targets(np.array([number])).row(0)
             known = self._met[number] = (child, place, tuple(tags))

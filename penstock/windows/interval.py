@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, without_clears
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows import columnwise
@@ -32,8 +32,8 @@ from penstock.windows.boundaries import Grid
 from penstock.windows.calls import SHARED, Call
 from penstock.windows.counted import Counted, standing
 from penstock.windows.emissions import combine, stack
-from penstock.windows.fewrows import FewResults, Picked
-from penstock.windows.fewwindows import few_windows
+from penstock.windows.few_results import FewResults, Picked
+from penstock.windows.few_windows import few_windows
 from penstock.windows.forgotten_windows import ForgottenWindows, with_call
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
@@ -128,7 +128,7 @@ class IntervalKernel:
             emission, self._remove(columnwise.kept(rows, removed), rows), self._results.time
         )
 
-    def few(self, rows: Few) -> FewResults | None:
+    def take_few(self, rows: Rows) -> FewResults | None:
         """See `TakesFew`."""
         made = None if self._few is None or self._counted.first is None else self._few.count(rows)
         if made is None:

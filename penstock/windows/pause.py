@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from penstock.rows.few import Few
-from penstock.windows.fewrows import FewResults, TakesFew
+from penstock.rows.rows import Rows
+from penstock.windows.few_results import FewResults, TakesFew
 from penstock.windows.kernel import (
     EARLIEST,
     LATEST,
@@ -57,7 +57,7 @@ class PausableKernel:
 
     def __init__(self, inner: Kernel, identity: list[str], history: History | None = None) -> None:
         self.inner = inner
-        self._few = inner.few if isinstance(inner, TakesFew) else None
+        self._take_few = inner.take_few if isinstance(inner, TakesFew) else None
         self._identity = identity
         self._history = history if isinstance(history, Rewindable) else None
         self._paused = self._filling = False
@@ -76,9 +76,9 @@ class PausableKernel:
             self._changed = True
         return Emission()
 
-    def few(self, rows: Few) -> FewResults | None:
+    def take_few(self, rows: Rows) -> FewResults | None:
         """See `TakesFew`."""
-        return None if self._few is None or self._holds else self._few(rows)
+        return None if self._take_few is None or self._holds else self._take_few(rows)
 
     @property
     def _holds(self) -> bool:

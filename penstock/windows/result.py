@@ -21,7 +21,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.types import TIME_LIMITS, ColumnType, in_range
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
-from penstock.windows.fewrows import FewLayout
+from penstock.windows.few_results import FewLayout
 from penstock.windows.groups import Groups
 from penstock.windows.projection import Projection, Quick, cast_to, taken
 from penstock.windows.scope import FAILURES, Scope, evaluate

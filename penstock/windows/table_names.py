@@ -8,13 +8,12 @@ from collections import deque
 import numpy as np
 import polars as pl
 
+from penstock import tuning
 from penstock.windows import columnwise
 from penstock.windows.key_index import KeyIndex, Numbers
 
-#: below this many rows a lookup by name beats hashing a column: polars would hand that to its
-#: thread pool
-_FEW = 2048
-_FEW_KEPT = 1 << 16
+#: names that the dictionary holds at most
+_MOST_MET = 1 << 16
 
 
 class TableNames:
@@ -41,7 +40,7 @@ class TableNames:
                     return numbers
             numbers = (
                 self._few(rows)
-                if rows.height <= _FEW
+                if rows.height <= tuning.ROWS_NAMED_BY_DICTIONARY
                 else self._index.numbers(rows.get_column("tbname").to_frame())
             )
             self._recent.append((rows, numbers))
@@ -53,7 +52,7 @@ class TableNames:
         found = [self._met.get(name, -1) for name in wanted]
         if -1 not in found:
             return np.array(found, np.int64)
-        if len(self._met) > _FEW_KEPT:
+        if len(self._met) > _MOST_MET:
             self._met.clear()
         numbers = self._index.numbers(column.to_frame())
         self._met.update(zip(wanted, numbers.tolist(), strict=True))

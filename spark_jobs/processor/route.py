@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from penstock import names
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
 from penstock.windows.kernel import Delta, History
@@ -41,24 +41,20 @@ class Taken:
 
     table_id: int
     time: str
-    _given: pl.DataFrame | Few
+    given: Rows
     trace: tuple[int, str] | None = None
 
     @property
-    def few(self) -> Few | None:
-        """The rows as values, where they came like that."""
-        return self._given if isinstance(self._given, Few) else None
-
-    @property
     def rows(self) -> pl.DataFrame:
-        return self._given.frame if isinstance(self._given, Few) else self._given
+        """The rows as a frame."""
+        return self.given.frame
 
     def of_child(self, name: str) -> Taken:
         """The rows of one child table, its *name* in lower case."""
         return Taken(
             self.table_id,
             self.time,
-            self.rows.filter(pl.col("tbname").str.to_lowercase() == name),
+            Rows.of_frame(self.rows.filter(pl.col("tbname").str.to_lowercase() == name)),
             self.trace,
         )
 

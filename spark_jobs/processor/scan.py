@@ -115,9 +115,8 @@ class ScanProcessor(PartitionProcessor):
         streams = [s for s in self.streams.by_id.values() if s.status != "failed"]
         batcher = ResultBatcher()
         for part in taken:
-            reading = _readers(streams, part.table_id)
-            if (few := part.few) is not None:
-                reading = [s for s in reading if not s.take(few, first, last)]
+            readers = _readers(streams, part.table_id)
+            reading = [s for s in readers if not s.take_few(part.given, first, last)]
             if reading:
                 with SHARED.among(part.rows):
                     for stream in reading:
