@@ -27,15 +27,15 @@ class StopRequest:
         self._listeners: list[Callable[[], None]] = []
 
     def ask(self) -> None:
-        """Set the event and call the listeners, the first time. Any thread, but no signal handler:
+        """Call the listeners and set the event, the first time. Any thread, but no signal handler:
         that may have interrupted whoever holds the lock.
         """
         with self._lock:
             if self.event.is_set():
                 return
-            self.event.set()
             for listener in self._listeners:
                 listener()
+            self.event.set()
 
     @contextmanager
     def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:

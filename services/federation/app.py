@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import Any
 
 from websockets.asyncio.server import serve
 
 from penstock import names
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
-from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.repartition.write_gate import Gate, Halts
@@ -20,6 +18,7 @@ from penstock.runtime.connections import Connections, counting_connection
 from penstock.runtime.health import Health
 from penstock.service import Service
 from services.federation.appenders import Appenders
+from services.federation.information import information
 from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader
 from services.federation.server import LinkServer
@@ -106,36 +105,3 @@ def _listener(settings: FederationSettings) -> tuple[int, ssl.SSLContext | None]
     """The port, and what secures it. Raises ConfigError."""
     context = tls.server(settings)
     return (settings.port, None) if context is None else (settings.tls_port, context)
-
-
-def information(view: Catalog, deployment: str) -> dict[str, Any]:
-    """Streams and views of this deployment by name and serial, as far as somebody sees it."""
-    queries = [
-        {
-            "serial": s.id,
-            "name": s.name,
-            "database": s.database,
-            "kind": "stream",
-            "state": s.status,
-            "target": s.plan.target.table,
-        }
-        for s in view.streams()
-    ]
-    for v in view.views():
-        target = view.by_id(v.target_id)
-        shown = target.name if target is not None else ""
-        queries.append(
-            {
-                "serial": v.id,
-                "name": v.name,
-                "database": v.database,
-                "kind": "view",
-                "state": v.status,
-                "target": shown,
-            }
-        )
-    return {
-        "deployment": deployment,
-        "queries": queries,
-        "databases": [d.name for d in view.databases()],
-    }
