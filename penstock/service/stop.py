@@ -24,7 +24,7 @@ class StopRequest:
     def __init__(self) -> None:
         self.event = threading.Event()
         self._lock = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], object]] = []
 
     def ask(self) -> None:
         """Call the listeners and set the event, the first time. Any thread, but no signal handler:
@@ -38,7 +38,7 @@ class StopRequest:
             self.event.set()
 
     @contextmanager
-    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
+    def heard_by(self, listener: Callable[[], object]) -> Iterator[None]:
         """Call *listener*, which must not wait, when a stop is asked for within the block; at once
         if it was before.
         """
@@ -59,7 +59,7 @@ class StopSignals:
     *ask* runs in a thread of its own, because a signal handler must not take a lock.
     """
 
-    def __init__(self, ask: Callable[[], None]) -> None:
+    def __init__(self, ask: Callable[[], object]) -> None:
         self._ask = ask
         self._heard: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._any = False

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import contextlib
 import sys
-from functools import partial
 
 import uvloop
 from aiohttp import web
@@ -74,7 +73,11 @@ async def _serve(
         server = Server(settings, catalog, keeper, election, registry, clock, trusted)
         writer = WriterThread(election)
         election.wake_writer = writer.wake
-        election.on_change = partial(loop.call_soon_threadsafe, server.wake)
+
+        def tell_subscribers() -> None:
+            loop.call_soon_threadsafe(server.wake)
+
+        election.on_change = tell_subscribers
         metrics.register(health.registry, keeper, server, election)
         keeper.start()
         runner = web.AppRunner(
