@@ -264,8 +264,10 @@ def _snake_case(name: str) -> str:
 
 _SNAKE_CASE = {old: _on_ha(method) for old, method in _ON_HA.items()} | _CHANGED
 _FUNCTIONS: dict[str, Call] = {
-    name: _SNAKE_CASE[snake].call for name, snake in _DOLPHINDB.items()
-} | {"subscribeTable": _subscribe_for_topic}
+    **{name: _SNAKE_CASE[snake].call for name, snake in _DOLPHINDB.items()},
+    # DolphinDB's function gives the topic, not the subscription
+    "subscribeTable": _subscribe_for_topic,
+}
 
 #: of a connection
 ON_CONNECTION: Mapping[str, Renamed] = _SNAKE_CASE | {

@@ -173,7 +173,7 @@ def test_an_old_name_warns_and_does_the_same(
     wanted = RecordedHa()
     expected = new(wanted)
     assert ha.calls == wanted.calls
-    assert answer == expected or name in ("stream_table", "subscribe_table")
+    assert answer == expected
     assert [w.filename for w in seen] == [__file__], "the warning points at the caller"
 
 
