@@ -44,6 +44,8 @@ class RecordedHa:
             self.calls.append((name, {k: v for k, v in bound.arguments.items() if k != "self"}))
             if name == "table":
                 return RecordedTable(self.calls)
-            return Subscribed() if name == "subscribe" else f"answer of {name}"
+            if name == "subscribe":
+                return Subscribed()
+            return None if signature.return_annotation == "None" else f"answer of {name}"
 
         return call
