@@ -21,7 +21,7 @@ from tests.unit.penstock.client.recorded import RecordedHa
 
 TRADES = table(["ts", "n"], ["TIMESTAMP", "INT"])
 SHARED = stream_table(["ts", "n"], ["TIMESTAMP", "INT"])
-PURGE = {
+PURGE: dict[str, Any] = {
     "cache_purge_time_column": "ts",
     "cache_purge_interval": "7h",
     "cache_retention_time": timedelta(hours=2),
