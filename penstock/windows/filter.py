@@ -18,6 +18,7 @@ from penstock.rows.few import Few
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.context import KernelContext
 from penstock.windows.counted import standing
 from penstock.windows.emissions import stack
 from penstock.windows.fewrows import FewResults, Picked
@@ -28,21 +29,28 @@ from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
 from penstock.windows.steps import TableClock
-from penstock.windows.table_names import TABLES, OneChild
+from penstock.windows.table_names import OneChild
 
 
 class FilterKernel:
     """One plan without a window."""
 
-    def __init__(self, plan: StreamPlan, history: History | None = None) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None = None,
+        context: KernelContext | None = None,
+    ) -> None:
+        """*context*: what it has in common with other kernels; None: nothing."""
         self.plan = plan
+        self._names = (context or KernelContext()).tables
         self._history = history
         scope = Scope(plan)
         source = plan.source
         target = plan.target
-        self._groups = Groups(scope)
+        self._groups = Groups(scope, self._names)
         self._results = Results(scope, self._groups, windowed=False)
-        self._child = OneChild(source.child) if source.child is not None else None
+        self._child = OneChild(source.child, self._names) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = Projection([where.alias("_pass"), *self._groups.expressions])
         self._identity = [
@@ -71,7 +79,7 @@ class FilterKernel:
         )
         #: whether an update can remove a result, so that it matters which rows may be updates
         self._retracts = self._replaces and (plan.where is not None or not self._stable)
-        self._tables = TableClock()
+        self._tables = TableClock(self._names)
         self._picked = Picked(source.child, where if plan.where else None)
         self._few = self._results.few if self._groups.common and not self._retracts else None
 
@@ -140,7 +148,7 @@ class FilterKernel:
         """Rows that may have to remove a result: deletes, and updates where those retract."""
         behind = rows.get_column("_op") == DELETE
         if self._retracts:
-            numbers = TABLES.numbers(rows)
+            numbers = self._names.numbers(rows)
             times = rows.get_column(self._identity[1]).to_numpy()
             behind |= pl.Series(self._tables.behind(numbers, times))
             self._tables.advance(numbers, times)
@@ -229,7 +237,7 @@ class FilterKernel:
         stored = self._history.fetch(low, high)
         if self._retracts and stored.height:
             self._tables.advance(
-                TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy()
+                self._names.numbers(stored), stored.get_column(self._identity[1]).to_numpy()
             )
         return self._stored(stored, UPSERT)
 

@@ -17,6 +17,7 @@ from penstock.rows.versions import DELETE
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
+from penstock.windows.context import KernelContext
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
@@ -32,12 +33,18 @@ from penstock.windows.timeline import ALWAYS, NEVER
 class ForceKernel:
     """See the module."""
 
-    def __init__(self, plan: StreamPlan, history: History | None) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None,
+        context: KernelContext | None = None,
+    ) -> None:
+        """*context*: what it has in common with other kernels; None: nothing."""
         assert isinstance(plan.window, Interval)
         self.plan = plan
         self.history = history
         scope = Scope(plan)
-        self.groups = Groups(scope)
+        self.groups = Groups(scope, (context or KernelContext()).tables)
         self.aggregates = Aggregates(scope)
         self.cutter = make_cutter(scope)
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)

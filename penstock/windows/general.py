@@ -17,6 +17,7 @@ import polars as pl
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.context import KernelContext
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp
 from penstock.windows.evict import Evictor
@@ -50,12 +51,23 @@ from penstock.windows.write_order import by_write, stamp_of
 class GeneralKernel:
     """See the module."""
 
-    def __init__(self, plan: StreamPlan, history: History | None, room: int = ROOM) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None,
+        room: int = ROOM,
+        context: KernelContext | None = None,
+    ) -> None:
+        """
+        Args:
+            room: how many live rows stay in memory in any case.
+            context: what it has in common with other kernels; None: nothing.
+        """
         self.plan = plan
         self.history = history
         scope = Scope(plan)
         source = plan.source
-        self.groups = Groups(scope)
+        self.groups = Groups(scope, (context or KernelContext()).tables)
         self.aggregates = Aggregates(scope)
         self.cutter = make_cutter(scope)
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)

@@ -29,7 +29,8 @@ from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
-from penstock.windows.calls import SHARED, Call
+from penstock.windows.calls import Call
+from penstock.windows.context import KernelContext
 from penstock.windows.counted import Counted, standing
 from penstock.windows.emissions import combine, stack
 from penstock.windows.fewrows import FewResults, Picked
@@ -66,7 +67,15 @@ def supports(plan: StreamPlan) -> bool:
 class IntervalKernel:
     """One plan over one ordered input."""
 
-    def __init__(self, plan: StreamPlan, history: History | None = None) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None = None,
+        context: KernelContext | None = None,
+    ) -> None:
+        """*context*: what it has in common with other kernels; None: nothing."""
+        context = context or KernelContext()
+        self._answers = context.answers
         assert isinstance(plan.window, Interval)
         self.plan = plan
         self._history = history
@@ -75,10 +84,16 @@ class IntervalKernel:
         self._counted = Counted(plan, history)
         self._grid = Grid(plan.window, plan.source.precision, plan.timezone)
         self._aggregates = Aggregates(scope)
-        self._groups = Groups(scope)
+        self._groups = Groups(scope, context.tables)
         self._results = Results(scope, self._groups)
         self._reader = RowReader(
-            scope, self._grid, self._aggregates, self._groups, self._counted, self._reserve
+            scope,
+            self._grid,
+            self._aggregates,
+            self._groups,
+            self._counted,
+            context.tables,
+            self._reserve,
         )
         self._slots = Slots(self._aggregates)
         self._at_once = plan.trigger.kind == "at_once"
@@ -86,7 +101,7 @@ class IntervalKernel:
         self._idle = plan.idle_timeout.ticks(plan.source.precision) if plan.idle_timeout else 0
         self._solo = self._groups.solo
         self._clock = GroupClock(plan.watermark.ticks(plan.source.precision))
-        self._tables = TableClock()
+        self._tables = TableClock(context.tables)
         self._late = LatePairs(self._clock, self._tables, self._counted, whole=self._groups.whole)
         self._forgotten = ForgottenWindows(
             self._reader,
@@ -120,7 +135,7 @@ class IntervalKernel:
             return Emission()
         rows = without_clears(rows)
         self._counted.begin(rows)
-        removed = SHARED.get(rows, "removed", lambda: _removed(rows))
+        removed = self._answers.get(rows, "removed", lambda: _removed(rows))
         if removed is None:
             return self._count(rows)
         emission = self._count(columnwise.kept(rows, ~removed))
@@ -141,7 +156,7 @@ class IntervalKernel:
     def _count(self, rows: pl.DataFrame) -> Emission:
         """Count *rows* in their windows and publish what that changes."""
         call, failed = (
-            SHARED.get(rows, self._reader.question, lambda: self._reader.call(rows))
+            self._answers.get(rows, self._reader.question, lambda: self._reader.call(rows))
             if self._groups.common
             else self._reader.call(rows)
         )

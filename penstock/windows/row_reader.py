@@ -16,7 +16,7 @@ from penstock.windows.groups import Groups
 from penstock.windows.key_index import Numbers
 from penstock.windows.projection import Projection
 from penstock.windows.scope import FAILURES, Scope, evaluate
-from penstock.windows.table_names import TABLES, OneChild
+from penstock.windows.table_names import OneChild, TableNames
 
 
 class RowReader:
@@ -29,10 +29,12 @@ class RowReader:
         aggregates: Aggregates,
         groups: Groups,
         counted: Counted,
+        tables: TableNames,
         reserve: Callable[[], None],
     ) -> None:
-        """*reserve*: called when groups may have been added."""
+        """*tables*: numbers child tables. *reserve*: called when groups may have been added."""
         plan = scope.plan
+        self._tables = tables
         self._time = plan.source.time_column
         self._grid = grid
         self._groups = groups
@@ -53,7 +55,7 @@ class RowReader:
         self._where = (
             Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
         )
-        self._child = OneChild(plan.source.child) if plan.source.child is not None else None
+        self._child = OneChild(plan.source.child, tables) if plan.source.child is not None else None
         keys = groups.expressions
         self._expressions = Projection(
             [*keys, *aggregates.argument_expressions()],
@@ -76,7 +78,7 @@ class RowReader:
         """
         refused: pl.DataFrame | None = None
         rows, tables = (
-            (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
+            (rows, self._tables.numbers(rows)) if self._child is None else self._child.rows(rows)
         )
         if not rows.height:
             return rows, tables, None
@@ -93,7 +95,7 @@ class RowReader:
         if "_tab" in made.columns:
             tables = made.get_column("_tab").to_numpy()
         elif failed is not None:
-            tables = TABLES.numbers(made)
+            tables = self._tables.numbers(made)
         failed = stack(refused, failed)
         return made, tables, None if failed is None else failed.drop("_tab", strict=False)
 

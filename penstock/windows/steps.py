@@ -13,7 +13,7 @@ import polars as pl
 
 from penstock.windows import columnwise
 from penstock.windows.key_index import Numbers
-from penstock.windows.table_names import TABLES
+from penstock.windows.table_names import TableNames
 
 #: before every time; far enough from the end of Int64 for sums with durations
 NEVER = -(1 << 62)
@@ -75,14 +75,16 @@ class TableClock:
     per table.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: TableNames) -> None:
+        """*names*: numbers the tables."""
+        self._names = names
         self._highest: Ticks = np.full(64, NEVER, np.int64)
         self._changed: Mask = np.zeros(64, np.bool_)
 
     def reserve(self) -> None:
-        """Make room for all tables known to the process; tables are numbered by `TABLES`."""
-        self._highest = grown(self._highest, len(TABLES), NEVER)  # type: ignore[assignment]
-        self._changed = grown(self._changed, len(TABLES), False)  # type: ignore[assignment]
+        """Make room for all tables that have numbers."""
+        self._highest = grown(self._highest, len(self._names), NEVER)  # type: ignore[assignment]
+        self._changed = grown(self._changed, len(self._names), False)  # type: ignore[assignment]
 
     def late(self, tables: Numbers, times: Ticks, steps: Ticks, among: Mask | None = None) -> Mask:
         """Whether each row lies below what its table had before the row's write; asked before
@@ -121,10 +123,12 @@ class TableClock:
         """`tbname, ts` of the tables that moved since the last call (all when *full*)."""
         moved = np.flatnonzero(self._highest != NEVER) if full else np.flatnonzero(self._changed)
         self._changed[:] = False
-        return TABLES.names(moved).to_frame().with_columns(pl.Series("ts", self._highest[moved]))
+        return (
+            self._names.names(moved).to_frame().with_columns(pl.Series("ts", self._highest[moved]))
+        )
 
     def restore(self, moved: pl.DataFrame) -> None:
-        tables = TABLES.numbers(moved)
+        tables = self._names.numbers(moved)
         self.reserve()
         self._highest[tables] = moved.get_column("ts").to_numpy()
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.windows.steps import NEVER, GroupClock, TableClock, previous_max
-from penstock.windows.table_names import TABLES
+from penstock.windows.table_names import TableNames
 from tests.nightly import drawn
 from tests.unit.windows.plans import frame
 
@@ -30,18 +30,19 @@ def test_previous_max_looks_at_earlier_writes_only(lines, known):
 
 
 def test_a_row_is_late_below_what_its_table_had_before_the_write():
-    clock = TableClock()
+    names = TableNames()
+    clock = TableClock(names)
     data = frame([[("x1", 5, None), ("x1", 3, None)], [("x1", 4, None), ("x2", 1, None)]])
-    tables = TABLES.numbers(data)
+    tables = names.numbers(data)
     times = data["ts"].to_numpy()
     steps = data["_step"].to_numpy()
     assert clock.late(tables, times, steps).tolist() == [False, False, True, False]
     clock.advance(tables, times)
-    copy = TableClock()
+    copy = TableClock(names)
     copy.restore(clock.delta())
     again = frame([[("x1", 4, None), ("x2", 1, None), ("x1", 5, None)]])
     assert copy.late(
-        TABLES.numbers(again), again["ts"].to_numpy(), np.zeros(3, np.int64)
+        names.numbers(again), again["ts"].to_numpy(), np.zeros(3, np.int64)
     ).tolist() == [True, False, False]
     assert clock.delta().height == 0
 
