@@ -24,7 +24,7 @@ import polars as pl
 from penstock.windows import columnwise
 from penstock.windows.boundaries import Grid
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import NEVER, Mask, Ticks, previous_max
+from penstock.windows.ticks import NEVER, Mask, Ticks, previous_max
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from penstock.rows.versions import DELETE, without_clears
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import LATEST, History
 from penstock.windows.merge import complete
-from penstock.windows.steps import NEVER
+from penstock.windows.ticks import NEVER
 
 
 class Counted:

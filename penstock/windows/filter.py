@@ -18,6 +18,7 @@ from penstock.rows.few import Few
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.clock import TableClock
 from penstock.windows.context import KernelContext
 from penstock.windows.counted import standing
 from penstock.windows.emissions import stack
@@ -28,7 +29,6 @@ from penstock.windows.merge import as_planned, complete
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.steps import TableClock
 from penstock.windows.table_names import OneChild
 
 

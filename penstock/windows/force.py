@@ -17,6 +17,7 @@ from penstock.rows.versions import DELETE
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
+from penstock.windows.clock import StreamClock
 from penstock.windows.context import KernelContext
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Events, Stamp
@@ -27,7 +28,7 @@ from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, 
 from penstock.windows.output import EmissionBuffer
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import ALWAYS, NEVER
+from penstock.windows.ticks import ALWAYS, NEVER
 
 
 class ForceKernel:
@@ -64,8 +65,7 @@ class ForceKernel:
         ]
         #: index of the next window to compute; NEVER before the first tick
         self.next = NEVER
-        self.clock = NEVER
-        self.now = 0
+        self.stream = StreamClock()
         self.rows: pl.DataFrame | None = None
         #: partials of the latest window with rows of each partition that had any, and of the latest
         #: with each value
@@ -88,7 +88,7 @@ class ForceKernel:
         """Take rows over; a repeat replaces."""
         if not made.height:
             return
-        self.now = max(self.now, int(made.get_column("_now").to_numpy().max()))
+        self.stream.hear(int(made.get_column("_now").to_numpy().max()))
         final = made.unique(subset=self.ingest.identity, keep="last", maintain_order=True)
         stored = self.rows if self.rows is not None else made.select(self.ingest.columns).clear()
         stored = stored.join(
@@ -126,14 +126,13 @@ class ForceKernel:
                 pl.Series(self.grid.last(opened.get_column("_wstart").to_numpy()) >= self.next)
             )
         out.events += self.events.make(
-            opened, windows.clear(), None, windows.clear(), Stamp(step, self.now)
+            opened, windows.clear(), None, windows.clear(), Stamp(step, self.stream.now)
         )
 
     def control(self, control: Control) -> Emission:
         out = EmissionBuffer()
-        if control.kind == "tick" and control.time > self.clock:
-            self.clock = control.time
-            self.now = max(self.now, control.time)
+        if control.kind == "tick" and control.time > self.stream.time:
+            self.stream.advance(control.time)
             if self.next == NEVER:
                 self._start(control.time)
             self._close(control.time - self.watermark, out)
@@ -203,13 +202,13 @@ class ForceKernel:
             finals = windows.select("_g", "_wstart", "_wend").hstack(
                 self.aggregates.finalise(windows, [])
             )
-            made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now")))
+            made = self.results.upserts(finals.with_columns(pl.lit(self.stream.now).alias("_now")))
             out.rows.append(made.rows)
             if made.failed is not None:
                 out.failed.append(made.failed)
             if self.plan.notify is not None and made.rows.height == windows.height:
                 out.events += self.events.make(
-                    windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.now)
+                    windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.stream.now)
                 )
         if self.filler is not None:
             self._fill(windows, first, behind, out)
@@ -267,7 +266,7 @@ class ForceKernel:
         frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}
         # what is stored is no more than the rows of windows still open
         frames["clock"] = pl.DataFrame(
-            {"clock": [self.clock], "next": [self.next], "now": [self.now]}
+            {"clock": [self.stream.time], "next": [self.next], "now": [self.stream.now]}
         )
         if self.rows is not None:
             frames["rows"] = self.rows
@@ -278,7 +277,7 @@ class ForceKernel:
     def restore(self, deltas: Iterable[Delta]) -> None:
         for delta in since_full(deltas):
             self.ingest.restore(delta.frames)
-            self.clock, self.next, self.now = delta.frames["clock"].row(0)
+            self.stream.time, self.next, self.stream.now = delta.frames["clock"].row(0)
             rows = delta.frames.get("rows")
             self.latest = delta.frames.get("latest")
             self.rows = None if rows is None else self.ingest.as_now(rows)

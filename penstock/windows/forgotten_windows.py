@@ -9,11 +9,12 @@ import polars as pl
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock
 from penstock.windows.counted import Counted
 from penstock.windows.key_index import Numbers
 from penstock.windows.row_reader import RowReader
 from penstock.windows.slots import Slots
-from penstock.windows.steps import GroupClock, Ticks
+from penstock.windows.ticks import Ticks
 
 Mask = npt.NDArray[np.bool_]
 

@@ -17,6 +17,7 @@ import polars as pl
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import StreamPlan
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.clock import GroupClock, StreamClock
 from penstock.windows.context import KernelContext
 from penstock.windows.cut import make_cutter
 from penstock.windows.events import Stamp
@@ -44,7 +45,7 @@ from penstock.windows.renewal import Renewal
 from penstock.windows.rules import Rules
 from penstock.windows.scope import Scope
 from penstock.windows.store import Numbers
-from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
+from penstock.windows.ticks import ALWAYS, NEVER, Highest, Ticks
 from penstock.windows.write_order import by_write, stamp_of
 
 
@@ -73,11 +74,14 @@ class GeneralKernel:
         self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)
         self.regions = Regions(plan)
         self.publisher = PublishPolicy(plan.trigger)
-        self.timeline = Timeline(plan.watermark.ticks(source.precision))
+        self.clock = GroupClock(plan.watermark.ticks(source.precision))
+        #: the highest event time by table; where groups are tables, they have the same numbers
+        self.tables = self.clock.times if self.groups.whole else Highest()
+        self.stream = StreamClock()
         self.time = source.time_column
         self.rules = Rules.of(plan)
         replaces = self.rules.replaces
-        self.outlet = Outlet(scope, self.groups, self.aggregates, self.timeline, replaces)
+        self.outlet = Outlet(scope, self.groups, self.aggregates, self.clock, replaces)
         self.identity = self.outlet.identity
         self.target_key = self.outlet.target_key
         self.renewal = Renewal(
@@ -94,7 +98,7 @@ class GeneralKernel:
         self.evictor = Evictor(
             self.ingest,
             self.store,
-            self.timeline,
+            self.clock,
             self.regions,
             again,
             self._remembered,
@@ -105,12 +109,12 @@ class GeneralKernel:
             self.ingest,
             self.store,
             self.evictor,
-            self.timeline,
+            self.tables,
             replaces=replaces,
-            whole=self.groups.whole,
         )
         self.lateness = Lateness(
-            self.timeline,
+            self.clock,
+            self.tables,
             self.regions,
             self.evictor,
             self.time,
@@ -121,9 +125,6 @@ class GeneralKernel:
         plain = plan.notify is None and self.outlet.filler is None and self.target_key is None
         self.inorder = inorder if plain and inorder.able else None
         self.ghosts = self.store.heads.select(GONE)
-        self.clock = NEVER
-        self.clock_start = NEVER
-        self.now = 0
         self.stamp = Stamp(0, 0)
 
     # ---------------------------------------------------------------- input
@@ -163,7 +164,11 @@ class GeneralKernel:
                 self._write(part, source, out)
             return
         ordered = self.inorder.split(
-            made, self.timeline, self.rules.replaces, self.rules.replaces or self.evictor.trimmed
+            made,
+            self.clock.times,
+            self.tables,
+            self.rules.replaces,
+            self.rules.replaces or self.evictor.trimmed,
         )
         if ordered.all():
             self._extend(made, source, out)
@@ -176,7 +181,7 @@ class GeneralKernel:
     def _extend(self, rows: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """Rows of partitions that are in order."""
         assert self.inorder is not None
-        self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
+        self.stream.hear(int(rows.get_column("_now").to_numpy().max()))
         passed = rows.get_column("_pass")
         live = rows.filter(passed) if not passed.all() else rows
         repeats = rows.clear() if live is rows or self.rules.replaces else rows.filter(~passed)
@@ -189,13 +194,13 @@ class GeneralKernel:
         self.live.note(live, repeats, source)
         if not live.height:
             return
-        t = self.timeline.all_t()
+        t = self.clock.all_t()
         waiting, windows = self.inorder.extend(live, t)
         decided = self.publisher.decide(windows)
         put = decided.filter(pl.col("_put"))
         drop = decided.filter(pl.col("_drop"))
         self.outlet.publish(
-            WindowChange(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.now), out
+            WindowChange(put, put.clear(), put, drop.select(GONE)), Stamp(0, self.stream.now), out
         )
         settled = self.publisher.settled(decided)
         mine = settled[waiting:]
@@ -227,11 +232,11 @@ class GeneralKernel:
 
     def _write(self, rows: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """One or several writes, settled once at their end."""
-        self.now = max(self.now, int(rows.get_column("_now").to_numpy().max()))
+        self.stream.hear(int(rows.get_column("_now").to_numpy().max()))
         self._reserve()
         each = self.plan.notify is not None and self.groups.whole
-        self.stamp = stamp_of(rows, self.now, each_group=each)
-        before = self.timeline.all_t()
+        self.stamp = stamp_of(rows, self.stream.now, each_group=each)
+        before = self.clock.all_t()
         rows, lost = self.lateness.drop(rows, source, out)
         self.evictor.load_for(rows)
         if self.evictor.trimmed:
@@ -248,12 +253,16 @@ class GeneralKernel:
 
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
-        tables = not self.groups.whole
-        self.timeline.hear(live, self.time, tables=tables, idle=bool(self.rules.idle))
-        self._reserve()
+        times = live.get_column(self.time).to_numpy()
+        heard = live.get_column("_now").to_numpy() if self.rules.idle else None
+        self.clock.advance(live.get_column("_g").to_numpy(), times, heard)
+        if not self.groups.whole:
+            tables = live.get_column("_tab").to_numpy()
+            self.tables.reserve(int(tables.max(initial=-1)) + 1)
+            self.tables.raise_to(tables, times)
 
     def _reserve(self) -> None:
-        self.timeline.reserve(len(self.groups))
+        self.clock.reserve(len(self.groups))
         self.store.reserve(len(self.groups))
 
     # ---------------------------------------------------------------- windows
@@ -281,7 +290,7 @@ class GeneralKernel:
         vanished = windows.clear()
         if points.height:
             windows, opened, vanished = self.renewal.renew(windows, points, fresh)
-        t = self.timeline.all_t()
+        t = self.clock.all_t()
         number = windows.get_column("_g").to_numpy()
         stop = windows.get_column("_stop").to_numpy()
         earlier = np.full(len(t), NEVER, np.int64)
@@ -324,7 +333,7 @@ class GeneralKernel:
         )
         if not self.target_key:
             return windows
-        made = self.outlet.results_of(windows, self.now, EmissionBuffer())
+        made = self.outlet.results_of(windows, self.stream.now, EmissionBuffer())
         if made is None:
             return windows
         return windows.with_columns(made.get_column(self.target_key).alias("_key"))
@@ -333,7 +342,7 @@ class GeneralKernel:
 
     def control(self, control: Control) -> Emission:
         out = EmissionBuffer()
-        self.stamp = Stamp(0, max(self.now, control.time))
+        self.stamp = Stamp(0, max(self.stream.now, control.time))
         if control.kind == "tick":
             self._tick(control.time, control.heard_until, out)
         elif control.kind == "delete":
@@ -355,33 +364,25 @@ class GeneralKernel:
             self._settle(
                 self.live.points(gone, pl.lit(True)),
                 gone.get_column("_g").unique().to_numpy(),
-                self.timeline.all_t(),
+                self.clock.all_t(),
                 out,
             )
 
     def _tick(self, time: int, heard_until: int, out: EmissionBuffer) -> None:
-        if self.clock_start == NEVER:
-            self.clock_start = self.clock = time
+        if self.stream.begin(time):
             return
         if self.rules.idle:
             # also by a tick of the same time: it may come from the partition that was behind
-            heard = self.timeline.heard.values[: len(self.groups)]
-            silent = (heard != NEVER) & (heard + self.rules.idle <= heard_until)
-            self._flush(np.flatnonzero(silent), out)
-        if time <= self.clock:
-            return
-        every = self.rules.every
-        start = self.clock_start
-        elapsed = every and (time - start) // every > (self.clock - start) // every
-        self.clock = time
-        self.now = max(self.now, time)
-        if elapsed:
+            self._flush(self.clock.silent(heard_until - self.rules.idle), out)
+        due = self.stream.is_due(time, self.rules.every)
+        self.stream.advance(time)
+        if due:
             self._push(out)
 
     def _push(self, out: EmissionBuffer) -> None:
         """MAX_DELAY's and RECALCULATE's moment: publish what waited for it."""
         windows = self.store.take(np.arange(len(self.groups)))
-        t = self.timeline.all_t()
+        t = self.clock.all_t()
         stop = windows.get_column("_stop").to_numpy()
         closed = pl.Series("_closed", stop < t[windows.get_column("_g").to_numpy()])
         decided = windows.with_columns(closed).with_columns(
@@ -396,19 +397,19 @@ class GeneralKernel:
         self.ghosts = self.ghosts.clear()
         known = self.outlet.publish(
             WindowChange(known, windows.clear(), decided.filter(pl.col("_put")), removed),
-            Stamp(0, self.now),
+            Stamp(0, self.stream.now),
             out,
         )
         self.store.put(known, t)
 
     def _flush(self, numbers: Numbers, out: EmissionBuffer) -> None:
         """Raise T of partitions past everything they hold."""
-        before = self.timeline.all_t()
+        before = self.clock.all_t()
         windows = self.store.take(numbers)
         self.store.put(windows, before)
         ends = windows.group_by("_g").agg(pl.col("_stop").max() + 1)
         if ends.height:
-            self.timeline.floors.raise_to(
+            self.clock.raise_floor(
                 ends.get_column("_g").to_numpy(), ends.get_column("_stop").to_numpy()
             )
             self._settle(
@@ -441,13 +442,11 @@ class GeneralKernel:
         points = pl.concat(
             [self.live.points(gone, pl.lit(False)), self.live.points(fresh, pl.lit(False))]
         )
-        self._settle(
-            points, points.get_column("_g").unique().to_numpy(), self.timeline.all_t(), out
-        )
+        self._settle(points, points.get_column("_g").unique().to_numpy(), self.clock.all_t(), out)
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
         out = EmissionBuffer()
-        self.stamp = Stamp(0, self.now)
+        self.stamp = Stamp(0, self.stream.now)
         stored = self.history.fetch(low, high) if self.history is not None else None
         if stored is not None and stored.height:
             made, failed = self.ingest.prepare(stored)
@@ -461,7 +460,7 @@ class GeneralKernel:
             self._settle(
                 points,
                 live.get_column("_g").unique().to_numpy(),
-                self.timeline.all_t(),
+                self.clock.all_t(),
                 out,
                 fresh,
                 at_once=True,
@@ -470,24 +469,26 @@ class GeneralKernel:
         return out.emission(self.identity)
 
     def open_windows(self) -> pl.DataFrame:
-        still = self.store.open_windows(self.timeline.all_t())
-        rows = self.outlet.results_of(still, self.now, EmissionBuffer())
+        still = self.store.open_windows(self.clock.all_t())
+        rows = self.outlet.results_of(still, self.stream.now, EmissionBuffer())
         return (rows if rows is not None else self.outlet.results.empty()).drop("_op")
 
     # ---------------------------------------------------------------- state
 
     def delta(self, full: bool = False) -> Delta:
+        times = self.clock.frames(full)
+        tables = {} if self.groups.whole else {"t.tables": self.tables.delta(full)}
         frames = {
             **self.ingest.delta(full),
-            **self.timeline.delta(full),
+            "t.groups": times.pop("t.groups"),
+            **tables,
+            **times,
             **self.store.delta(full),
             **self.evictor.delta(full),
         }
         frames = {name: frame for name, frame in frames.items() if frame.height or name == "extras"}
         frames["ghosts"] = self.ghosts
-        frames["clock"] = pl.DataFrame(
-            {"clock": [self.clock], "start": [self.clock_start], "now": [self.now]}
-        )
+        frames["clock"] = self.stream.delta()
         return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
@@ -495,12 +496,14 @@ class GeneralKernel:
             frames = dict(delta.frames)
             self.ingest.restore(frames)
             self._reserve()
-            self.timeline.restore(frames)
+            self.clock.restore_frames(frames)
+            if "t.tables" in frames:
+                self.tables.restore(frames["t.tables"])
             if "windows" in frames:
                 frames["windows"] = self.aggregates.completed(frames["windows"])
             if "rows" in frames:
                 frames = frames | {"rows": self.ingest.as_now(frames["rows"])}
-            self.store.restore(frames, self.timeline.all_t())
+            self.store.restore(frames, self.clock.all_t())
             self.evictor.restore(frames)
             self.ghosts = frames["ghosts"].cast(dict(self.ghosts.schema))  # type: ignore[arg-type]
-            self.clock, self.clock_start, self.now = frames["clock"].row(0)
+            self.stream.restore(frames["clock"])

@@ -30,6 +30,7 @@ from penstock.windows import columnwise
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock, TableClock
 from penstock.windows.context import KernelContext
 from penstock.windows.counted import Counted, standing
 from penstock.windows.emissions import combine, stack
@@ -44,7 +45,7 @@ from penstock.windows.result import Results
 from penstock.windows.row_reader import RowReader
 from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots
-from penstock.windows.steps import GroupClock, TableClock, Ticks
+from penstock.windows.ticks import Ticks
 
 Mask = npt.NDArray[np.bool_]
 

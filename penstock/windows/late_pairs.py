@@ -8,9 +8,10 @@ import polars as pl
 
 from penstock.windows import columnwise
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock, TableClock
 from penstock.windows.counted import Counted
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
+from penstock.windows.ticks import NEVER, Ticks, previous_max
 
 Mask = npt.NDArray[np.bool_]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.clock import GroupClock
 from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.output import EmissionBuffer
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import Timeline
 
 #: what must be known of a window to take its row back
 GONE = ["_g", "_wstart", "_wend", "_stop", "_key"]
@@ -45,13 +45,13 @@ class Outlet:
         scope: Scope,
         groups: Groups,
         aggregates: Aggregates,
-        timeline: Timeline,
+        clock: GroupClock,
         replaces: bool,
     ) -> None:
         plan = scope.plan
         self.plan = plan
         self.aggregates = aggregates
-        self.timeline = timeline
+        self.clock = clock
         self.results = Results(scope, groups)
         self.events = Events(plan, groups)
         self.filler = Filler(scope, aggregates, self.results) if plan.fill.mode != "none" else None
@@ -172,7 +172,7 @@ class Outlet:
         closed = change.put
         results = made
         if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
-            t = self.timeline.all_t()
+            t = self.clock.all_t()
             over = pl.Series(
                 closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()]
             )

@@ -8,8 +8,8 @@ import polars as pl
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition_of
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import Mask, grown
 from penstock.windows.table_names import TableNames
+from penstock.windows.ticks import Mask, grown
 
 
 class Placement:

@@ -20,11 +20,11 @@ from penstock import names
 from penstock.rows.few import Few
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
+from penstock.windows.clock import TableClock
 from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.steps import TableClock
 from penstock.windows.table_names import TableNames
 from penstock.windows.virtual import Mapper
 
