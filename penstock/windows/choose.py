@@ -12,21 +12,16 @@ from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import History, Kernel
 from penstock.windows.pause import PausableKernel
+from penstock.windows.result import target_identity
 from penstock.windows.virtual import JoinKernel
 
 
 def choose(plan: StreamPlan, history: History | None, room: int, context: KernelContext) -> Kernel:
     """The kernel for *plan*, which can be paused."""
-    target = plan.target
-    identity = [
-        "tbname",
-        target.columns[0].name,
-        *([target.key_column] if target.key_column else []),
-    ]
     inner = _inner(plan, history, room, context)
     if plan.source.kind == "virtual":
         inner = JoinKernel(plan, inner, history)
-    return PausableKernel(inner, identity, history)
+    return PausableKernel(inner, target_identity(plan), history)
 
 
 def _inner(plan: StreamPlan, history: History | None, room: int, context: KernelContext) -> Kernel:

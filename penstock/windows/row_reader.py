@@ -11,7 +11,6 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
 from penstock.windows.counted import Counted
-from penstock.windows.emissions import stack
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import Numbers
 from penstock.windows.projection import Projection
@@ -62,7 +61,7 @@ class RowReader:
             [*(None for _ in keys), *aggregates.quick_arguments()],
         )
 
-    def call(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
+    def call(self, rows: pl.DataFrame) -> tuple[Call | None, list[pl.DataFrame]]:
         """Return the call that *rows* make, if WHERE passes any, and the rows that fail."""
         made, tables, failed = self.prepare(rows)
         if not made.height:
@@ -72,22 +71,23 @@ class RowReader:
             failed,
         )
 
-    def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
+    def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, list[pl.DataFrame]]:
         """Return rows that pass WHERE, with `_k…` and `_x…`, their tables' numbers, and the rows on
         which an expression fails.
         """
-        refused: pl.DataFrame | None = None
+        refused: list[pl.DataFrame] = []
         rows, tables = (
             (rows, self._tables.numbers(rows)) if self._child is None else self._child.rows(rows)
         )
         if not rows.height:
-            return rows, tables, None
+            return rows, tables, refused
         if self._where is not None:
             rows = rows.hstack([pl.Series("_tab", tables)])
             try:
                 rows = columnwise.kept(rows, *self._where.columns(rows))
             except FAILURES:
-                rows, refused = evaluate(rows, self._where)
+                rows, failed = evaluate(rows, self._where)
+                refused += _without_numbers(failed)
                 rows = rows.filter(pl.col("_pass")).drop("_pass")
         if not rows.height:
             return rows, tables[:0], refused
@@ -96,10 +96,9 @@ class RowReader:
             tables = made.get_column("_tab").to_numpy()
         elif failed is not None:
             tables = self._tables.numbers(made)
-        failed = stack(refused, failed)
-        return made, tables, None if failed is None else failed.drop("_tab", strict=False)
+        return made, tables, refused + _without_numbers(failed)
 
-    def label(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    def label(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return prepared rows, once per window that they count in, with `_g` and `_i`."""
         made, tables, failed = self.prepare(rows)
         if not made.height:
@@ -114,3 +113,7 @@ class RowReader:
             pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy())
         )
         return labelled, failed
+
+
+def _without_numbers(failed: pl.DataFrame | None) -> list[pl.DataFrame]:
+    return [] if failed is None else [failed.drop("_tab", strict=False)]
