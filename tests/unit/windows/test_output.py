@@ -12,7 +12,8 @@ IDENTITY = ["tbname", "ts"]
 
 
 def lines(*rows):
-    return pl.DataFrame(rows, schema={"tbname": pl.String, "ts": pl.Int64, "v": pl.Int64})
+    schema = {"tbname": pl.String, "ts": pl.Int64, "v": pl.Int64}
+    return pl.DataFrame(list(rows), schema=schema, orient="row")
 
 
 def failing(reason, **columns):

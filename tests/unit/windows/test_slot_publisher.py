@@ -150,7 +150,8 @@ def replaced(windows, group, index, *values):
     """Put a window (group, number in the grid) that holds *values* in the place of what is
     known.
     """
-    rows = pl.DataFrame({"_g": [group] * len(values), "_i": index, "_x0": values})
+    windows_of = {"_g": [group] * len(values), "_i": [index] * len(values)}
+    rows = pl.DataFrame(windows_of | {"_x0": values})
     partials = windows.aggregates.partial(rows, ["_g", "_i"])
     none = pl.DataFrame(schema={"_g": pl.Int64, "_i": pl.Int64})
     return windows.done(lambda out: windows.publisher.replace(partials, none, out))
