@@ -24,13 +24,14 @@ from penstock.sql.plan import Aggregate, StreamPlan
 from penstock.windows.accumulators import Number
 from penstock.windows.aggregates import Aggregates, unwrapped
 from penstock.windows.boundaries import Grid
+from penstock.windows.clock import GroupClock
 from penstock.windows.few_results import FewResults, Picked
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import Numbers
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots
-from penstock.windows.steps import GroupClock, Mask
+from penstock.windows.ticks import Mask
 
 #: sums of numbers within these bounds are within Int64 and UInt64
 _MOST_HELD = 1 << 62

@@ -25,6 +25,7 @@ from penstock.windows.kernel import (
     Kernel,
     Rewindable,
 )
+from penstock.windows.output import joined
 
 _STATE = "pause"
 _ROWS = "pause.rows"
@@ -138,23 +139,7 @@ class PausableKernel:
                 self._history.at("")
         if tick is not None:
             made.append(self.inner.control(tick))
-        return self._joined(made)
-
-    def _joined(self, made: list[Emission]) -> Emission:
-        def one(frames: list[pl.DataFrame | None]) -> pl.DataFrame | None:
-            given = [f for f in frames if f is not None]
-            return pl.concat(given, how="diagonal") if given else None
-
-        rows = one([m.rows for m in made])
-        if rows is not None:
-            rows = rows.unique(subset=self._identity, keep="last", maintain_order=True)
-        events = [event for m in made for event in m.events]
-        return Emission(
-            rows=rows,
-            events=events,
-            late=one([m.late for m in made]),
-            failed=one([m.failed for m in made]),
-        )
+        return joined(made, self._identity)
 
     def skip(self, rows: pl.DataFrame) -> None:
         self.inner.skip(rows)

@@ -1,4 +1,4 @@
-"""Child tables of this process, numbered once for all streams."""
+"""Child tables, numbered once for all streams that share a context."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _MOST_MET = 1 << 16
 
 
 class TableNames:
-    """Child tables of this process, numbered once for all streams.
+    """Numbers of child tables; several threads may ask.
 
     The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the
-    names are looked at once a call. Numbers are the process's own and never saved.
+    names are looked at once a call. Numbers are of this object only and never saved.
     """
 
     def __init__(self) -> None:
@@ -67,23 +67,22 @@ class TableNames:
         return self._index.keys.get_column("tbname").gather(numbers)
 
 
-TABLES = TableNames()
-
-
 class OneChild:
     """Picks the rows of one child table, whatever the case of its name, without looking at the
     names again.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tables: TableNames) -> None:
         self._name = name.lower()
+        self._tables = tables
         self._wanted = np.empty(0, np.bool_)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers]:
         """The child's rows and their table numbers."""
-        tables = TABLES.numbers(rows)
-        if len(TABLES) > len(self._wanted):
-            fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
+        tables = self._tables.numbers(rows)
+        known = len(self._tables)
+        if known > len(self._wanted):
+            fresh = self._tables.names(np.arange(len(self._wanted), known))
             self._wanted = np.concatenate(
                 [self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()]
             )

@@ -55,7 +55,7 @@ class Intake:
         self._worker = processor.worker
         self._positions = processor.positions
         self._pending = processor.pending
-        self.placement = Placement(processor.partition)
+        self.placement = Placement(processor.partition, processor.worker.kernels.tables)
 
     def check_only(self, records: Records) -> bool:
         """Return True if nothing is wrong with records that no stream reads; then all that has to

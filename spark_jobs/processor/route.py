@@ -20,12 +20,12 @@ from penstock import names
 from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
+from penstock.windows.clock import TableClock
 from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.steps import TableClock
-from penstock.windows.table_names import TABLES
+from penstock.windows.table_names import TableNames
 from penstock.windows.virtual import Mapper
 
 PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
@@ -95,9 +95,11 @@ def columns_to_send(plan: StreamPlan) -> list[str]:
 class Route:
     """One stream in the scan of one source partition."""
 
-    def __init__(self, plan: StreamPlan) -> None:
+    def __init__(self, plan: StreamPlan, table_names: TableNames | None = None) -> None:
+        """*table_names*: numbers tables, for all streams of the process; None: for this one."""
         self._known: dict[tuple[Any, ...], int] = {}
-        self._tables = TableClock()
+        self._names = TableNames() if table_names is None else table_names
+        self._tables = TableClock(self._names)
         self.plan = plan
         self._compile()
 
@@ -149,12 +151,12 @@ class Route:
             rows = self._map_rows(self._mapper, taken)
             if not rows.height:
                 return [], None
-            tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
+            tables = self._names.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
             rows = written(
                 taken[0].rows, history, self._identity, self._values, replaces=self._replaces
             )
-            tables = TABLES.numbers(rows)
+            tables = self._names.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
         behind = (
@@ -191,7 +193,7 @@ class Route:
         # what a part of a row leaves as it was is not looked up
         there = there.filter(pl.col("_pass") | (pl.col("_op") >= MERGE))
         self._tables.advance(
-            TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
+            self._names.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
         )
 
     @staticmethod

@@ -76,11 +76,13 @@ class LiveStream:
 
     def _start(self, history: StoredHistory | None, saved: Iterable[Delta]) -> None:
         if history is None:
-            self.route = Route(self.plan)
+            self.route = Route(self.plan, self._worker.kernels.tables)
             self.route.restore(saved)
             return
         self.history = history
-        self._kernel = kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
+        worker = self._worker
+        kernel = make_kernel(self.plan, history, worker.settings.live_rows, worker.kernels)
+        self._kernel = kernel
         kernel.restore(saved)
         self._take_few = kernel.take_few if isinstance(kernel, TakesFew) else None
 
