@@ -170,7 +170,7 @@ def both_ways(name: str, size: int) -> tuple[Work, Work]:
 def _time(work: Work, seconds: float) -> float:
     """Return the median cost of a call, in µs."""
     work()
-    took = []
+    took: list[float] = []
     end = time.perf_counter() + seconds
     while (begin := time.perf_counter()) < end or len(took) < 5:
         work()

@@ -233,7 +233,7 @@ class FewRows:
         if sum(map(_characters, rows.values.values())) > _MAX_TEXT:
             return None
         known = {name.lower(): values for name, values in rows.values.items()}
-        fields = []
+        fields: list[tuple[str, Sequence[Any]]] = []
         for wire, name, dtype in self._written:
             values = known.get(name, [0 if name == "_op" else None] * count)
             fields.append((wire, _as_signed(values) if dtype == pl.UInt64 else values))
