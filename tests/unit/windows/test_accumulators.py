@@ -56,7 +56,7 @@ def test_a_text_that_was_chosen_by_time_is_kept_as_an_array_and_one_by_value_is_
 _line = st.tuples(st.integers(0, 2), st.integers(0, 50), st.none() | st.integers(-9, 9).map(float))
 
 
-@settings(max_examples=drawn(100), deadline=None)
+@settings(max_examples=drawn(50), deadline=None)
 @given(st.lists(_line, min_size=1, max_size=20), st.integers(0, 20))
 def test_calls_add_up_to_what_all_rows_make(lines, cut):
     aggregates = _aggregates(*_ALL)

@@ -215,7 +215,7 @@ def _slow(window: tuple[Any, ...], lines: list[tuple[int, int, int | None, int]]
     return sorted(found)
 
 
-@settings(max_examples=drawn(100), deadline=None)
+@settings(max_examples=drawn(50), deadline=None)
 @given(st.lists(_row, max_size=20))
 @pytest.mark.parametrize(("slow", "window"), _KINDS, ids=[str(slow) for slow, _ in _KINDS])
 def test_cutters_agree_with_one_pass_over_the_rows(slow, window, lines):

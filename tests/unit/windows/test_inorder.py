@@ -144,7 +144,7 @@ _steps = st.lists(
 )
 
 
-@settings(max_examples=drawn(100), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(_steps, st.integers(1, 15))
 @pytest.mark.parametrize("window", _KINDS, ids=lambda w: w.kind)
 def test_windows_are_those_of_one_cut_through_all_rows(window, steps, cut):

@@ -109,7 +109,7 @@ _lines = st.lists(
 ).map(lambda lines: sorted(lines, key=lambda line: line[0]))
 
 
-@settings(max_examples=drawn(150), deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(_lines, st.data())
 @pytest.mark.parametrize("part", _PARTS, ids=lambda p: p.kind + p.order)
 def test_pieces_of_the_rows_merge_to_what_all_rows_make(part, lines, data):

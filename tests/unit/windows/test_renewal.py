@@ -139,7 +139,7 @@ _changes = st.lists(
 )
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(_changes)
 @pytest.mark.parametrize(
     "window", _KINDS, ids=["session", "state", "event", "count", "sliding count", "grid"]
