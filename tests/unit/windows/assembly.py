@@ -16,8 +16,13 @@ from penstock.sql.plan import Interval, StreamPlan, Window
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
+from penstock.windows.counted import Counted
 from penstock.windows.general import GeneralKernel
+from penstock.windows.groups import Groups
+from penstock.windows.inorder import InOrder, Mask
 from penstock.windows.kernel import History
+from penstock.windows.renewal import Renewal
+from penstock.windows.row_reader import RowReader
 from penstock.windows.scope import Scope
 from penstock.windows.steps import GroupClock, TableClock
 from tests.unit.windows.plans import aggregate, window_plan
@@ -83,9 +88,54 @@ def source_rows(lines: list[Line]) -> pl.DataFrame:
     )
 
 
+def groups_of(plan: StreamPlan) -> Groups:
+    """The groups of a plan, before its first rows."""
+    return Groups(Scope(plan))
+
+
 def kernel_of(plan: StreamPlan, history: History | None = None, room: int = 0) -> GeneralKernel:
     """A general kernel, whose parts are its attributes; it lets rows go as soon as it may."""
     return GeneralKernel(plan, history, room)
+
+
+def renewal_of(kernel: GeneralKernel) -> Renewal:
+    """What renews the windows of a kernel."""
+    return kernel.renewal
+
+
+def in_order(kernel: GeneralKernel) -> InOrder:
+    """The short way of a kernel, whether its plan may take it or not."""
+    renewal = renewal_of(kernel)
+    heads = kernel.store.heads
+    return InOrder(kernel.ingest, renewal.aggregates, renewal.cutter, kernel.store, heads)
+
+
+def make_room(kernel: GeneralKernel) -> None:
+    """Have a kernel's parts know of all groups that rows were prepared for."""
+    count = len(kernel.ingest.groups)
+    kernel.timeline.reserve(count)
+    kernel.store.reserve(count)
+
+
+def hear(kernel: GeneralKernel, live: pl.DataFrame) -> None:
+    """Move event time on to what prepared rows say."""
+    kernel.timeline.hear(live, kernel.ingest.time, tables=True, idle=False)
+
+
+def split(
+    kernel: GeneralKernel, inorder: InOrder, rows: pl.DataFrame, *, replaces: bool, wait: bool
+) -> Mask:
+    """Which prepared rows are in order behind what the kernel has had; see `InOrder.split`."""
+    make_room(kernel)
+    return inorder.split(rows, kernel.timeline, replaces, wait)
+
+
+def reader_of(
+    plan: StreamPlan, aggregates: Aggregates, groups: Groups, counted: Counted
+) -> RowReader:
+    """What brings source rows into the windows of a grid."""
+    grid = grid_of(plan)
+    return RowReader(Scope(plan), grid, aggregates, groups, counted, lambda: None)
 
 
 def clocks_of(watermark: int, groups: int) -> tuple[GroupClock, TableClock]:

@@ -11,8 +11,7 @@ import pytest
 from penstock import names
 from penstock.sql.plan import Event, Notify, Session, State, StreamPlan
 from penstock.windows.events import Events, Stamp, window_id
-from penstock.windows.groups import Groups
-from penstock.windows.scope import Scope
+from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import INT, duration, frame, window_plan
 
 _NOW = Stamp(4, 5_000)
@@ -26,7 +25,7 @@ def _plan(on: tuple[str, ...] = _BOTH, window: Any = None, **given: Any) -> Stre
 
 def _events(plan: StreamPlan) -> Events:
     """Events of a plan that knows the groups 0 (d1) and 1 (d22)."""
-    groups = Groups(Scope(plan))
+    groups = groups_of(plan)
     rows = frame([[("d1", 0, 1.0), ("d22", 0, 1.0)]])
     groups.numbers(rows.with_columns(groups.expressions))
     return Events(plan, groups)
@@ -105,7 +104,7 @@ def test_without_results_nothing_closes():
 
 def test_a_stream_without_notify_wants_nothing():
     plan = window_plan()
-    events = Events(plan, Groups(Scope(plan)))
+    events = Events(plan, groups_of(plan))
     assert not any(events.wants(k) for k in (*_BOTH, "WINDOW_INVALIDATION"))
 
 
@@ -174,6 +173,6 @@ def test_the_id_of_a_window_never_changes():
 
 def test_without_groups_there_are_no_tags():
     plan = _plan(keys=())
-    events = Events(plan, Groups(Scope(plan)))
+    events = Events(plan, groups_of(plan))
     events.groups.numbers(frame([[("d1", 0, 1.0)]]))
     assert _made(events, opened=_windows((0, 0, 5)))[0]["tags"] == {}

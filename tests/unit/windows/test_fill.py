@@ -12,9 +12,9 @@ import pytest
 from penstock.sql.plan import Fill, FillMode
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.fill import Filler
-from penstock.windows.groups import Groups
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
+from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import frame, window_plan
 
 SIZE = 10_000
@@ -25,8 +25,9 @@ class _Gaps:
 
     def __init__(self, mode: FillMode, values: tuple[str | None, ...] = ()) -> None:
         plan = window_plan((("sum", "i"), ("max", "s")))
-        scope = Scope(replace(plan, fill=Fill(mode, values)))
-        self.groups = Groups(scope)
+        plan = replace(plan, fill=Fill(mode, values))
+        scope = Scope(plan)
+        self.groups = groups_of(plan)
         self.aggregates = Aggregates(scope)
         self.filler = Filler(scope, self.aggregates, Results(scope, self.groups))
 
@@ -177,8 +178,10 @@ def test_blank_rows_have_keys_and_times():
 @pytest.mark.parametrize("kind", ["v", "i"])
 def test_lines_between_numbers_of_any_kind(kind):
     plan = window_plan((("max", kind),))
-    scope = Scope(replace(plan, fill=Fill("linear")))
-    groups, aggregates = Groups(scope), Aggregates(scope)
+    plan = replace(plan, fill=Fill("linear"))
+    scope = Scope(plan)
+    groups = groups_of(plan)
+    aggregates = Aggregates(scope)
     filler = Filler(scope, aggregates, Results(scope, groups))
     rows = frame([[("d1", 0, 1.0)], [("d1", 4 * SIZE, 3.0)]])
     rows = rows.with_columns(aggregates.argument_expressions()).with_columns(groups.expressions)

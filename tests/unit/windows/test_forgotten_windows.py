@@ -11,11 +11,9 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.calls import Call
 from penstock.windows.counted import Counted
 from penstock.windows.forgotten_windows import ForgottenWindows, with_call
-from penstock.windows.groups import Groups
-from penstock.windows.row_reader import RowReader
 from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots
-from tests.unit.windows.assembly import clocks_of, grid_of
+from tests.unit.windows.assembly import clocks_of, grid_of, groups_of, reader_of
 from tests.unit.windows.plans import BY_TAG, MemoryHistory, frame, window_plan
 
 
@@ -27,15 +25,13 @@ class _Forgetful:
         scope = Scope(plan)
         self.history = MemoryHistory()
         self.counted = Counted(plan, self.history)
-        self.groups = Groups(scope)
+        self.groups = groups_of(plan)
         self.grid = grid_of(plan)
         self.aggregates = Aggregates(scope)
         self.slots = Slots(self.aggregates)
         self.clock, _ = clocks_of(0, 4)
         self.slots.reserve_groups(4)
-        self.reader = RowReader(
-            scope, self.grid, self.aggregates, self.groups, self.counted, lambda: None
-        )
+        self.reader = reader_of(plan, self.aggregates, self.groups, self.counted)
         self.forgotten = ForgottenWindows(
             self.reader,
             self.grid,

@@ -12,16 +12,17 @@ import pytest
 from penstock.sql.plan import Session, State, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import make_cutter
-from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import EARLIEST, LATEST
 from penstock.windows.scope import Scope
+from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, INT, duration, frame, window_plan
 
 
 def _ingest(plan: StreamPlan | None = None, **given: Any) -> Ingest:
-    scope = Scope(plan or window_plan(**given))
-    return Ingest(scope, Groups(scope), Aggregates(scope), make_cutter(scope))
+    plan = plan or window_plan(**given)
+    scope = Scope(plan)
+    return Ingest(scope, groups_of(plan), Aggregates(scope), make_cutter(scope))
 
 
 _WRITES = [[("d1", 10, 1.0), ("d22", 20, 2.0)], [("d1", 30, None)]]

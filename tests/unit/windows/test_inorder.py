@@ -16,7 +16,14 @@ from penstock.windows.general import GeneralKernel
 from penstock.windows.inorder import InOrder
 from penstock.windows.kernel import EARLIEST
 from tests.nightly import drawn
-from tests.unit.windows.assembly import kernel_of, plan_with
+from tests.unit.windows.assembly import (
+    in_order,
+    kernel_of,
+    make_room,
+    plan_with,
+    renewal_of,
+    split,
+)
 from tests.unit.windows.plans import BY_TAG, INT, duration, frame
 
 SESSION = Session(duration("10a"))
@@ -24,9 +31,7 @@ SESSION = Session(duration("10a"))
 
 def _pair(window: Any, **given_: Any) -> tuple[GeneralKernel, InOrder]:
     kernel = kernel_of(plan_with(window, **given_))
-    return kernel, InOrder(
-        kernel.ingest, kernel.aggregates, kernel.cutter, kernel.store, kernel.store.heads
-    )
+    return kernel, in_order(kernel)
 
 
 @pytest.mark.parametrize(
@@ -54,8 +59,7 @@ def _split(
     kernel, inorder = _pair(SESSION, **given_)
     kernel.apply(frame([[("d1", 10, 1.0)], [("d22", 50, 1.0)]]))
     made, _ = kernel.ingest.prepare(rows)
-    kernel.timeline.reserve(len(kernel.groups))
-    return inorder.split(made, kernel.timeline, replaces, wait).tolist()
+    return split(kernel, inorder, made, replaces=replaces, wait=wait).tolist()
 
 
 def test_one_row_out_of_order_takes_its_partition_out():
@@ -104,10 +108,9 @@ def _extended(
     kernel: GeneralKernel, inorder: InOrder, rows: pl.DataFrame, t: int
 ) -> tuple[int, pl.DataFrame]:
     live, _ = kernel.ingest.prepare(rows)
-    kernel.timeline.reserve(len(kernel.groups))
-    kernel.store.reserve(len(kernel.groups))
-    waiting, windows = inorder.extend(live, np.full(len(kernel.groups), t, np.int64))
-    values = kernel.aggregates.finalise(windows, ["_g", "_wstart"])
+    make_room(kernel)
+    waiting, windows = inorder.extend(live, np.full(len(kernel.ingest.groups), t, np.int64))
+    values = renewal_of(kernel).aggregates.finalise(windows, ["_g", "_wstart"])
     return waiting, windows.hstack(values.drop("_g", "_wstart"))
 
 
@@ -162,6 +165,14 @@ def test_windows_are_those_of_one_cut_through_all_rows(window, steps, cut):
         )
     other = kernel_of(plan_with(window))
     rows, _ = other.ingest.prepare(frame([[line] for line in lines]))
-    wanted = other.renewal.describe(rows.select(other.ingest.columns))
-    columns = ["_wstart", "_stop", "_sseq", "_lseq", "_n", "_done", *kernel.aggregates.columns]
+    wanted = renewal_of(other).describe(rows.select(other.ingest.columns))
+    columns = [
+        "_wstart",
+        "_stop",
+        "_sseq",
+        "_lseq",
+        "_n",
+        "_done",
+        *renewal_of(kernel).aggregates.columns,
+    ]
     assert sorted(known.select(columns).rows()) == sorted(wanted.select(columns).rows())

@@ -10,7 +10,7 @@ import polars as pl
 from penstock.rows.versions import DELETE
 from penstock.windows.kernel import EARLIEST
 from penstock.windows.lateness import Lateness
-from tests.unit.windows.assembly import kernel_of
+from tests.unit.windows.assembly import kernel_of, make_room
 from tests.unit.windows.plans import BY_TAG, frame, window_plan
 
 
@@ -26,8 +26,8 @@ class _Judge:
     def judge(self, source: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Rows left and dropped."""
         made, _ = self.kernel.ingest.prepare(source)
-        self.kernel.timeline.reserve(len(self.kernel.groups))
-        if not self.kernel.groups.whole:
+        make_room(self.kernel)
+        if not self.kernel.ingest.groups.whole:
             made = made.with_columns(pl.Series("_behind", self.lateness.behind_table(made)))
         out: Any = SimpleNamespace(late=self.late)
         return self.lateness.drop(made, source, out)

@@ -9,7 +9,7 @@ import polars as pl
 from penstock.rows.versions import DELETE
 from penstock.windows.kernel import LATEST
 from penstock.windows.live_rows import LiveRows
-from tests.unit.windows.assembly import kernel_of
+from tests.unit.windows.assembly import hear, kernel_of, make_room
 from tests.unit.windows.plans import frame, window_plan
 
 
@@ -27,9 +27,9 @@ class _Writes:
         if floor is not None:
             made = made.with_columns(_floor=pl.lit(floor, pl.Int64))
         counting = made.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
-        self.kernel.timeline.reserve(len(self.kernel.groups))
+        make_room(self.kernel)
         _, points = self.live.change(made, counting)
-        self.kernel.timeline.hear(counting, "ts", tables=True, idle=False)
+        hear(self.kernel, counting)
         return sorted(points.select("_t", "_quiet", "_gone").rows())
 
     def rows(self) -> list[tuple[int, float]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.sql.plan import Count, Event, Interval, Session, State
 from penstock.windows.renewal import Renewal
 from tests.nightly import drawn
-from tests.unit.windows.assembly import kernel_of, plan_with
+from tests.unit.windows.assembly import kernel_of, plan_with, renewal_of
 from tests.unit.windows.plans import INT, duration, frame
 
 SESSION = Session(duration("10a"))
@@ -25,8 +25,8 @@ class _Live:
     def __init__(self, window: Any, **given_: Any) -> None:
         kernel = kernel_of(plan_with(window, **given_))
         self.ingest = kernel.ingest
-        self.aggregates = kernel.aggregates
-        self.renewal: Renewal = kernel.renewal
+        self.renewal: Renewal = renewal_of(kernel)
+        self.aggregates = self.renewal.aggregates
         self.windows = self.renewal.describe(self.ingest.empty())
 
     def change(

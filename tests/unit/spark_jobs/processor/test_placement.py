@@ -17,6 +17,11 @@ _HERE = [n for n in _NAMES if partition(n, 4) == 2]
 _ELSEWHERE = [n for n in _NAMES if partition(n, 4) != 2]
 
 
+def _placement(number: int) -> Placement:
+    """What partition *number* knows before its first rows."""
+    return Placement(number)
+
+
 def _find(placement: Placement, tables: list[str], table_id: int = 1) -> list[bool] | None:
     rows = pl.DataFrame({"tbname": tables})
     mask = placement.find_misplaced(rows, np.full(len(tables), table_id), _FOUR)
@@ -24,23 +29,23 @@ def _find(placement: Placement, tables: list[str], table_id: int = 1) -> list[bo
 
 
 def test_rows_of_its_own_tables_are_in_place():
-    assert _find(Placement(2), _HERE) is None
+    assert _find(_placement(2), _HERE) is None
 
 
 def test_each_row_of_another_partitions_table_is_found():
     rows = [_HERE[0], _ELSEWHERE[0], _HERE[1], _ELSEWHERE[0]]
-    placement = Placement(2)
+    placement = _placement(2)
     for _ in range(2):  # again, now that they are known
         assert _find(placement, rows) == [False, True, False, True]
 
 
 def test_with_one_partition_nothing_is_misplaced():
     rows = pl.DataFrame({"tbname": _NAMES})
-    assert Placement(0).find_misplaced(rows, np.full(len(_NAMES), 1), SOURCE) is None
+    assert _placement(0).find_misplaced(rows, np.full(len(_NAMES), 1), SOURCE) is None
 
 
 def test_a_table_is_known_once_rows_of_it_were_seen():
-    placement = Placement(2)
+    placement = _placement(2)
     assert not placement.is_home(_HERE[0], 1)
     _find(placement, [_HERE[0], _ELSEWHERE[0]])
     assert placement.is_home(_HERE[0], 1)
@@ -50,7 +55,7 @@ def test_a_table_is_known_once_rows_of_it_were_seen():
 
 
 def test_tables_are_listed_by_their_supertable():
-    placement = Placement(2)
+    placement = _placement(2)
     _find(placement, _HERE[:2], table_id=1)
     _find(placement, _HERE[2:3], table_id=7)
     assert placement.tables_of(1) == set(_HERE[:2])
@@ -59,7 +64,7 @@ def test_tables_are_listed_by_their_supertable():
 
 
 def test_a_table_that_was_made_again_under_another_supertable_moves_there():
-    placement = Placement(2)
+    placement = _placement(2)
     _find(placement, _HERE[:1], table_id=1)
     assert _find(placement, _HERE[:1], table_id=7) is None
     assert placement.tables_of(1) == set()
