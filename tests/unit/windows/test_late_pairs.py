@@ -84,8 +84,6 @@ def test_a_row_dropped_from_all_its_windows_is_lost():
 def test_a_table_behind_others_of_its_group_is_judged_by_itself():
     def judged(own: int) -> list[bool] | None:
         judge = _Judge((25, EARLIEST), whole=False)
-        tables = judge.pairs.judges_tables(judge.call([(0, 5, 1.0)]).rows)
-        assert tables
         number = 3
         judge.tables.advance(np.array([number]), np.array([own]))
         return judge.find(judge.call([(0, 15, 1.0)], tables=[number]))
@@ -97,7 +95,6 @@ def test_a_table_behind_others_of_its_group_is_judged_by_itself():
 def test_the_scan_has_seen_who_is_late_for_their_tables():
     judge = _Judge((25, EARLIEST), whole=False)
     call = judge.call([(0, 15, 1.0), (0, 14, 1.0)], late=[False, True])
-    assert not judge.pairs.judges_tables(call.rows)
     assert judge.find(call) == [False, True]
 
 
