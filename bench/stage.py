@@ -181,7 +181,10 @@ def stage(
     """A fresh mesh for the length of a `with`; its data is removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
-        with running_mesh(directory, rooms=rooms, environment=environment, nodes=nodes) as mesh:
+        # held processes do not answer, and are not to be started again for it
+        with running_mesh(
+            directory, rooms=rooms, environment=environment, nodes=nodes, silent_seconds=0
+        ) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(
                 mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0

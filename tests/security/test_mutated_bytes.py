@@ -41,6 +41,8 @@ from tests.stack.federation_kit import link_to
 T0 = 1_772_323_200_000
 TABLE = f"{OWN}.points"
 PARTITIONS = 2
+#: seconds between an honest writer's ack and its next write
+_PACE = 0.02
 #: bytes in, what came back out
 Send = Callable[[bytes], str]
 
@@ -233,7 +235,8 @@ class Honest:
         self._thread = threading.Thread(target=self._run, name=name)
 
     def _run(self) -> None:
-        while not self._end.is_set():
+        # paced, so that most of the machine is left to what is attacked
+        while not self._end.wait(_PACE):
             try:
                 self._write(self.acked)
                 self.acked += 1

@@ -155,6 +155,26 @@ def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> N
         assert rows.next(60).items[0]["v"] == 4
 
 
+def test_a_connection_holds_so_many_subscriptions_and_no_more(mesh: RunningMesh) -> None:
+    headers = {"Authorization": f"Bearer ann:{PASSWORD}"}
+    with dial(mesh.notifier_url.replace("http", "ws", 1) + "/ws", additional_headers=headers) as ws:
+
+        def told(action: str, name: str) -> dict[str, Any]:
+            ws.send(json.dumps({"action": action, "id": name, "table": "plant.meters"}))
+            answer: dict[str, Any] = json.loads(ws.recv(60))
+            return answer
+
+        # as many as PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS allows when nobody sets it
+        names = [f"s{number}" for number in range(64)]
+        assert {told("subscribe", name)["type"] for name in names} == {"subscribed"}
+        assert "exists" in told("subscribe", "s0")["message"]
+        refused = told("subscribe", "one more")
+        assert (refused["type"], refused["code"]) == ("error", "E_OVERLOAD")
+        assert "PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS" in refused["hint"]
+        assert told("unsubscribe", "s0")["type"] == "unsubscribed"
+        assert told("subscribe", "one more")["type"] == "subscribed"
+
+
 def test_a_subscription_ends_when_its_right_does(mesh: RunningMesh, root: Connection) -> None:
     root.execute(f"CREATE USER leaver PASS '{PASSWORD}'")
     root.execute("GRANT READ ON plant.meters TO leaver")
