@@ -174,8 +174,7 @@ def test_overlapping_windows_of_the_grid_come_back_whole():
     # 25 lies in 10..30 and 20..40, which hold four rows each
     assert windows[10] == windows[20] == 4
     other = kernel_of(window_plan(size="20a", sliding="10a"))
-    for n, write in enumerate(writes):
-        other.apply(frame([write], first=n))
+    other.apply(frame(writes))
     every = pl.concat([other.store.heads, other.store.pending, other.store.done])
     wanted = {start: n for start, n in every.select("_wstart", "_n").rows()}
     assert {start: wanted[start] for start in windows} == windows
