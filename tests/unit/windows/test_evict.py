@@ -225,3 +225,29 @@ def test_nothing_is_read_for_a_stretch_that_is_in_memory():
     assert (stream.times(), asked) == (before, [])
     stream.evictor.load(spans.with_columns(_lo=100))
     assert asked
+
+
+def test_what_counts_in_the_place_of_a_stored_version_stays_in_memory():
+    """The second version of a row does not count: storage has it, the stream the first one."""
+    stream = _Stream()
+    stream.kernel.evictor.room = 100
+    stream.write(_OLD)
+    made, _ = stream.kernel.ingest.prepare(frame([[("d1", 300, 9.0)]], first=5))
+    stream.evictor.supersede(made.clear())
+    assert stream.evictor.unstored.height == 0
+    stream.evictor.supersede(made)
+    kept = stream.kernel.store.rows.join(stream.evictor.unstored, on="_seq", how="semi")
+    assert kept.get_column("ts").to_list() == [300]
+
+
+def test_what_counted_below_the_horizon_is_fetched_before_it_is_replaced():
+    stream = _Stream()
+    stream.write(_OLD)
+    made, _ = stream.kernel.ingest.prepare(frame([[("d1", 5, 9.0)]], first=5))
+    stream.evictor.drop(made.with_columns(_offset=pl.lit(5, pl.Int64)))
+    stream.evictor.supersede(made)
+    assert stream.evictor.extras.select("ts", "_x0").rows() == [(5, 5.0)]
+    stream.history.add(frame([[("d1", 5, 9.0)]], first=5))
+    stream.evictor.load_range(0, 300)
+    values = stream.kernel.store.rows.filter(pl.col("ts") == 5).get_column("_x0").to_list()
+    assert values == [5.0]

@@ -107,3 +107,13 @@ def test_a_row_that_fails_where_is_dropped_without_being_reported():
     left, lost = judge.judge(frame([[("d1", 9_000, 1.0)]], first=2))
     assert (left.height, lost.height) == (0, 1)
     assert not judge.late
+
+
+def test_a_window_whose_last_tick_is_t_is_not_over():
+    judge = _Judge()
+    judge.kernel.apply(frame([[("d1", 29_999, 1.0)]], first=1))
+    left, _ = judge.judge(frame([[("d1", 20_500, 1.0)]], first=2))
+    assert _times(left) == [20_500]
+    judge.kernel.apply(frame([[("d1", 30_000, 1.0)]], first=3))
+    _, lost = judge.judge(frame([[("d1", 20_500, 1.0)]], first=4))
+    assert _times(lost) == [20_500]

@@ -6,11 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from penstock.rows.versions import DELETE
+from penstock.rows.versions import DELETE, MERGE
 from penstock.windows.kernel import LATEST
 from penstock.windows.live_rows import LiveRows
 from tests.unit.windows.assembly import hear, kernel_of, make_room
-from tests.unit.windows.plans import frame, window_plan
+from tests.unit.windows.plans import MemoryHistory, frame, window_plan
 
 
 class _Writes:
@@ -116,3 +116,30 @@ def test_points_tell_where_when_and_how():
     made, _ = writes.kernel.ingest.prepare(frame([[("d1", 5, 1.0), ("d22", 6, 1.0)]]))
     points = writes.live.points(made, pl.col("ts") > 5, gone=True)
     assert points.rows() == [(0, 5, False, True), (1, 6, True, True)]
+
+
+def _late_twice(first: int, second: int) -> list[tuple[float, int]]:
+    """Value and ceiling of what counts of two versions in one write, late below these times."""
+    writes = _Writes(ignore_update=False)
+    made, _ = writes.kernel.ingest.prepare(frame([[("d1", 10, 1.0), ("d1", 10, 2.0)]]))
+    made = made.with_columns(_late=pl.lit(False), _floor=pl.Series([first, second]))
+    make_room(writes.kernel)
+    writes.live.change(made, made)
+    return sorted(writes.kernel.store.rows.select("_x0", "_ceiling").rows())
+
+
+def test_of_two_late_versions_the_first_counts_up_to_where_the_second_begins():
+    assert _late_twice(20, 30) == [(1.0, 30), (2.0, LATEST)]
+    assert _late_twice(20, 20) == [(2.0, LATEST)]
+    assert _late_twice(30, 20) == [(2.0, LATEST)]
+
+
+def test_what_storage_has_otherwise_is_told_to_whoever_lets_rows_go():
+    kernel = kernel_of(window_plan(), MemoryHistory(), room=100)
+    source = pl.concat([frame([[("d1", 10, 1.0)]]), frame([[("d1", 20, 2.0)]], first=1, op=MERGE)])
+    made, _ = kernel.ingest.prepare(source)
+    made = made.with_columns(_late=pl.lit(False))
+    kernel.live.note(made, made.clear(), source)
+    # a part of a row counts as it was written, and is stored as the whole row that it made
+    assert kernel.evictor.unstored.get_column("_seq").to_list() == [1]
+    assert kernel.evictor.dropped.select("ts", "_offset").rows() == [(20, 1)]

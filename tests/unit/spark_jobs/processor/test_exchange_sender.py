@@ -132,6 +132,20 @@ def test_rows_that_fail_where_stay_here(mesh):
     assert rows.get_column("ts").to_list() == [T0 + 2]
 
 
+def test_a_stream_that_fills_its_history_knows_what_tables_had_before_it(mesh):
+    mesh.rows(("t1", 10, 1, 1))
+    mesh.feed()
+    sent = _Sent(mesh, _BY_TAG.format("").replace("INTO", "FILL_HISTORY 1 INTO"))
+    sent.sender.announce_history(sent.stream, 40)
+    sent.sender.rows(sent.stream, [_taken(("t1", 5, 1), ("t2", 5, 1))], 50, 51)
+    late = {
+        name: flag
+        for *_, rows in sent.rows()
+        for name, flag in rows.select("tbname", "_late").iter_rows()
+    }
+    assert late == {"t1": True, "t2": False}
+
+
 # -------------------------------------------------------------------- controls
 
 
