@@ -145,6 +145,17 @@ def test_count_windows_are_numbered_apart_in_each_partition():
     assert _windows(cutter, rows, "_g", "_wstart", "_n") == [(0, 0, 2), (0, 2, 1), (1, 0, 2)]
 
 
+def test_many_windows_of_one_partition_meet_none_of_another():
+    cutter = _cutter(Count(2, 2))
+    rows = pl.concat([_rows(cutter, *_at(0)), _rows(cutter, *_at(0, 1, 2, 3, 4), group=1)])
+    assert _windows(cutter, rows, "_g", "_wstart", "_n") == [
+        (0, 0, 1),
+        (1, 0, 2),
+        (1, 2, 2),
+        (1, 4, 1),
+    ]
+
+
 def test_rows_behind_others_fill_the_window_that_is_there_first():
     cutter = _cutter(Count(3, 3))
     assert isinstance(cutter, CountCutter)
