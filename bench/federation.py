@@ -17,6 +17,7 @@ from bench.profile import Profile
 from bench.report import Line, Recorder, median_line
 from penstock import uri
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.link.address import Address
 from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
@@ -41,7 +42,10 @@ def measure(profile: Profile, record: Recorder, chosen: str = "") -> None:
     with TemporaryDirectory(prefix="penstock-bench-") as directory:
         with running_mesh(Path(directory), rooms=ROOMS, environment=_ENVIRONMENT) as mesh:
             with connect(
-                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=300
+                mesh.gateway_url,
+                user=mesh.user,
+                password=mesh.password,
+                options=ConnectionOptions(timeout=300),
             ) as client:
                 _run(mesh, client, rows, profile, record)
 

@@ -22,6 +22,7 @@ from penstock.bus import Admin
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import RemoteError
 from penstock.mesh.process import proportional_memory
 from penstock.mesh.rooms import ALL_ROOMS
@@ -187,7 +188,10 @@ def stage(
         ) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(
-                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0
+                mesh.gateway_url,
+                user=mesh.user,
+                password=mesh.password,
+                options=ConnectionOptions(timeout=120.0),
             )
             try:
                 yield Stage(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench import (
     cost,
+    crossovers,
     federation,
     gateway,
     history,
@@ -95,6 +96,7 @@ def _tables(profile: Profile, record: Recorder, _: str) -> None:
 
 
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
+    "crossovers": crossovers.measure,
     "windows": _windows,
     "spine": _spine,
     "federation": federation.measure,

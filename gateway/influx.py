@@ -27,7 +27,7 @@ from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.row_error import RowError
-from penstock import names
+from penstock import names, tuning
 from penstock.auth.access import Access
 from penstock.errors import PenstockError, SchemaError
 from penstock.runtime.clock import Clock
@@ -47,8 +47,6 @@ _UNITS = {
     "h": 3600 * 10**9,
 }
 _SMALLEST_TEXT = 64
-#: texts longer than this are parsed in a worker thread
-_LONG = 64 * 1024
 
 
 class Influx:
@@ -280,7 +278,9 @@ async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
         text = data.decode()
     except UnicodeDecodeError as wrong:
         raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-    return parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+    if len(text) < tuning.LINE_CHARACTERS_PARSED_IN_LOOP:
+        return parse(text)
+    return await asyncio.to_thread(parse, text)
 
 
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:

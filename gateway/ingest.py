@@ -21,6 +21,7 @@ from gateway import http, notices, times
 from gateway.door import Door, body, user_of
 from gateway.intake import WriteIntake
 from gateway.rest import ARROW
+from penstock import tuning
 from penstock.errors import SchemaError
 from penstock.rows import arrow_reader
 from penstock.rows.arrow_reader import Limits
@@ -77,7 +78,7 @@ async def from_arrow(data: bytes, limits: Limits = arrow_reader.DEFAULT) -> pa.T
     """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises
     SchemaError.
     """
-    if len(data) <= arrow_reader.INLINE_BYTES:
+    if len(data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
         return arrow_reader.read(data, limits)
     return await asyncio.to_thread(arrow_reader.read, data, limits)
 

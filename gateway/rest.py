@@ -19,13 +19,12 @@ from gateway import answers, http, notices, times
 from gateway.door import Door, body, user_of, with_password
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
+from penstock import tuning
 from penstock.auth.login import Login
 from penstock.errors import PenstockError, SchemaError
 from penstock.runtime.clock import Clock
 
 ARROW = "application/vnd.apache.arrow.stream"
-#: answers with more cells are made in a worker thread
-_SMALL = 2_000
 
 
 class SqlRoutes:
@@ -144,7 +143,9 @@ async def _render(
     answer: answers.Answer, told: Sequence[str], tz: str, objects: bool, timing: int | None
 ) -> bytes:
     made = partial(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing, notices=told)
-    if isinstance(answer, answers.Affected) or answer.num_rows * answer.num_columns < _SMALL:
+    if isinstance(answer, answers.Affected):
+        return made()
+    if answer.num_rows * answer.num_columns < tuning.CELLS_RENDERED_IN_LOOP:
         return made()
     return await asyncio.to_thread(made)
 

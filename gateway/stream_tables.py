@@ -195,7 +195,7 @@ class StreamTableGroups:
 
     def routes(self, door: Door) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:
-            seen = Visible(self._catalog(), self._access, user_of(request))
+            seen = groups_of_tables(Visible(self._catalog(), self._access, user_of(request)))
             return http.json_response(
                 await asyncio.to_thread(
                     self._registry.describe, self.groups, seen, self._registry.client_urls

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import docker
 import pytest
@@ -34,6 +34,7 @@ from testcontainers.compose import DockerCompose  # noqa: E402
 
 from penstock import bus, names  # noqa: E402
 from penstock.client.connection import Connection, connect  # noqa: E402
+from penstock.client.connection_options import ConnectionOptions  # noqa: E402
 from penstock.mesh.layout import free_ports  # noqa: E402
 from tests.documents import ROOT  # noqa: E402
 
@@ -150,9 +151,12 @@ class RunningStack:
     def _secret(self, name: str) -> str:
         return (self.directory / "secrets" / f"{name}.password").read_text(encoding="utf-8").strip()
 
-    def connect(self, **options: Any) -> Connection:
+    def connect(self, *, timeout: float = 180.0) -> Connection:
         return connect(
-            self.gateway_url, user=self.user, password=self.password, **{"timeout": 180, **options}
+            self.gateway_url,
+            user=self.user,
+            password=self.password,
+            options=ConnectionOptions(timeout=timeout),
         )
 
     def containers(self, room: str) -> list[Container]:

@@ -149,7 +149,7 @@ def rounds_of(
     """
     shutil.rmtree(out, ignore_errors=True)
     with load(mesh, out) as (producers, watchers):
-        group = Group(mesh, producers[0]._table._client._nodes)
+        group = Group(mesh, producers[0]._table._client.nodes)
         _steady(producers, watchers)
         kills = []
         for _ in range(rounds):

@@ -55,7 +55,9 @@ class World:
         self._supervisor: subprocess.Popen[bytes] | None = None
         self.mesh: RunningMesh = self.start()
         self.client = penstock.connect(
-            self.mesh.gateway_url, password=self.mesh.password, timeout=180
+            self.mesh.gateway_url,
+            password=self.mesh.password,
+            options=penstock.ConnectionOptions(timeout=180),
         )
         self.client.execute("CREATE SNODE ON DNODE 1")
 
@@ -107,7 +109,7 @@ class World:
         """The room whose node leads the group of stream tables."""
 
         def look() -> str:
-            found = self.client._nodes.leader(GROUP)
+            found = self.client.ha.nodes.leader(GROUP)
             return found.node.lower() if found is not None else ""
 
         return eventually(look, 60)

@@ -99,7 +99,10 @@ def _stream(table: pa.Table, compression: str | None = None) -> bytes:
 def _arrow(data: bytes) -> None:
     from_binary(data)
     table = arrow_reader.read(data)
-    row_checks.check(_LAYOUT, rows.from_arrow(_LAYOUT, table), 10**12)
+    frame = rows.from_arrow(_LAYOUT, table)
+    row_checks.check(_LAYOUT, frame, 10**12)
+    # as when it is encoded: every value is copied, also what lies under nulls
+    frame.to_arrow()
 
 
 def _append(data: bytes) -> None:
@@ -126,7 +129,8 @@ def doors() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
     """Each decoder, and good bytes for it."""
     decode, message = _avro()
     plain = _TABLE.drop_columns("s").append_column(
-        "s", pa.array(["abc", "a text of more than twelve bytes"] * 20, pa.string_view())
+        "s",
+        pa.array(["abc", None, "a text of more than twelve bytes", None] * 10, pa.string_view()),
     )
     row = b'{"time": 1, "v": 0.5, "n": 3, "s": "text", "d": "1.25", "b": "\\\\x00ff"}'
     line = b'cpu,host=a,dc=x usage=0.5,n=3i,u=7u,ok=t,s="hi\nthere" 1700000000000000000\n'

@@ -20,6 +20,7 @@ from confluent_kafka import Producer
 from websockets.sync.client import connect as websocket
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.backends import RunningStack
 from tests.integration.load import Load
@@ -48,7 +49,10 @@ ROOMS = {
 @pytest.fixture
 def client(mesh: Mesh) -> Iterator[Connection]:
     with connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=180
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=ConnectionOptions(timeout=180),
     ) as connection:
         yield connection
 

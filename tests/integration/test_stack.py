@@ -16,6 +16,7 @@ import redis
 
 from penstock import names
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from tests.backends import RunningStack, require_compose, require_image, running_stack
 from tests.documents import ROOT
 from tests.faults import table_load
@@ -107,7 +108,7 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
                 f"http://{address(stack, 'gateway', number)}:7700",
                 user=stack.user,
                 password=stack.password,
-                timeout=180,
+                options=ConnectionOptions(timeout=180),
             ) as own:
                 own.execute(f"CREATE DATABASE {name}{number} PARTITIONS 1")
                 eventually(
@@ -137,7 +138,7 @@ def test_a_killed_node_of_stream_tables_is_replaced_under_load(
     """
     with table_load.load(stack, tmp_path) as (producers, watchers):
         for _ in range(3):
-            leader = client.get_streaming_leader(table_load.GROUP)
+            leader = client.ha.leader(table_load.GROUP)
             room = f"tables-{leader[-1]}"
             killed = stack.kill(room)
             moment = table_load.micros()
@@ -145,15 +146,13 @@ def test_a_killed_node_of_stream_tables_is_replaced_under_load(
             # no connection is refused where a container is gone: the lease is waited for
             assert came - moment < 10_000_000
             stack.wait_ready(room, not_pid=killed)
-            eventually(lambda: not client.get_streaming_stat()["nodesAway"])
+            eventually(lambda: not client.ha.stat()["nodesAway"])
     assert not [f for p in producers for f in p.failed]
     assert verdict(stack.kafka_bootstrap, tmp_path, table_load.NAME).good
-    total = client.get_persistence_meta(table_load.NAME)["totalSize"]
+    total = client.ha.meta(table_load.NAME)["totalSize"]
     for node in ("NODE1", "NODE2", "NODE3"):
         eventually(
-            lambda node=node: (
-                client.get_persistence_meta(table_load.NAME, node=node)["totalSize"] == total
-            )
+            lambda node=node: client.ha.meta(table_load.NAME, node=node)["totalSize"] == total
         )
     client.execute(f"DROP DATABASE {table_load.DATABASE}")
 

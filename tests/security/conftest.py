@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.stack import doors_kit
 from tests.stack.conftest import own_mesh, pytest_runtest_makereport
@@ -55,7 +56,10 @@ class Attacker:
 
     def connect(self) -> Connection:
         return connect(
-            self.mesh.gateway_url, user=self.name, password=self.password or "", timeout=150
+            self.mesh.gateway_url,
+            user=self.name,
+            password=self.password or "",
+            options=ConnectionOptions(timeout=150),
         )
 
 
@@ -69,7 +73,12 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 @pytest.fixture(scope="session")
 def victims(mesh: RunningMesh) -> Iterator[Connection]:
     """Make both databases and all accounts; the connection of root."""
-    with connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=150) as root:
+    with connect(
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as root:
         for database in (OWN, FOREIGN):
             root.execute(f"CREATE DATABASE {database}")
             root.execute(f"CREATE TABLE {database}.secrets (ts TIMESTAMP, who VARCHAR(32))")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.security.conftest import ROOMS
 from tests.stack.attackers import ATTACKERS, ATTACKS
@@ -33,10 +34,17 @@ def _pids(mesh: RunningMesh) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def ann(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as root:
+    with connect(
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as root:
         root.execute("CREATE DATABASE plant; CREATE TABLE plant.meters (ts TIMESTAMP, v DOUBLE)")
         root.execute(f"CREATE USER ann PASS '{PASSWORD}'; GRANT READ, WRITE ON plant.meters TO ann")
-    with connect(mesh.gateway_url, user="ann", password=PASSWORD, timeout=60) as client:
+    with connect(
+        mesh.gateway_url, user="ann", password=PASSWORD, options=ConnectionOptions(timeout=60)
+    ) as client:
         for _ in range(20):  # warm
             _statements(client)
         yield client

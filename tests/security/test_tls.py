@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.certificates import issued
 from tests.security.conftest import FOREIGN, PASSWORD, ROOMS, SECRET
@@ -37,8 +38,7 @@ def tls_mesh(tmp_path_factory: pytest.TempPathFactory, ca: dict[str, str]) -> It
             running.gateway_url,
             user="root",
             password=running.password,
-            ca=ca["PENSTOCK_TLS_CA"],
-            timeout=150,
+            options=ConnectionOptions(ca=ca["PENSTOCK_TLS_CA"], timeout=150),
         ) as root:
             for database in (FOREIGN, "own"):
                 root.execute(f"CREATE DATABASE {database}")

@@ -22,6 +22,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.federation_kit import SELF
 
@@ -98,7 +99,10 @@ def _leave_no_databases() -> Iterator[None]:
     yield
     for running in _shared:
         with connect(
-            running.gateway_url, user=running.user, password=running.password, timeout=150
+            running.gateway_url,
+            user=running.user,
+            password=running.password,
+            options=ConnectionOptions(timeout=150),
         ) as client:
             databases = [
                 row[0]

@@ -23,6 +23,7 @@ from penstock import names
 from penstock.bus import Publisher
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
+from penstock.client.gateway import authorization
 from penstock.client.subscribe import Subscription, subscription_request
 from penstock.codec import TableCodec
 from penstock.mesh.running import RunningMesh, running_mesh
@@ -149,8 +150,7 @@ class Kit:
     def subscribe(self, name: str, *, start: str = "latest", **request: Any) -> Subscription:
         return Subscription(
             self.mesh.notifier_url,
-            self.mesh.user,
-            self.mesh.password,
+            authorization(self.mesh.user, self.mesh.password),
             subscription_request(name, **request),
             start=start,
         ).open()

@@ -29,7 +29,12 @@ STREAM = "CREATE STREAM d.{name} TRIGGER AT_ONCE INTO d.{name}_r AS SELECT _wsta
 
 
 def connect(mesh: RunningMesh) -> penstock.Connection:
-    return penstock.connect(mesh.gateway_url, password=mesh.password, database="d", timeout=150)
+    return penstock.connect(
+        mesh.gateway_url,
+        password=mesh.password,
+        database="d",
+        options=penstock.ConnectionOptions(timeout=150),
+    )
 
 
 def rows(first: int, count: int) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh, running_mesh
@@ -476,7 +477,12 @@ def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None
     )
 
     def ann(mesh: RunningMesh) -> Connection:
-        return connect(mesh.gateway_url, user="ann", password="correct horse battery", timeout=60)
+        return connect(
+            mesh.gateway_url,
+            user="ann",
+            password="correct horse battery",
+            options=ConnectionOptions(timeout=60),
+        )
 
     with (
         running_mesh(tmp_path / "elsewhere", rooms=("kafka",), open_kafka=True) as elsewhere,

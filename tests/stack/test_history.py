@@ -127,7 +127,10 @@ def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(
     )
     for by in ("tbname", "g"):
         with penstock.connect(
-            mesh.gateway_url, password=mesh.password, database=f"by_{by}", timeout=300
+            mesh.gateway_url,
+            password=mesh.password,
+            database=f"by_{by}",
+            options=penstock.ConnectionOptions(timeout=300),
         ) as db:
             db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2")
             db.execute("CREATE STABLE m (ts TIMESTAMP, voltage INT) TAGS (g INT)")

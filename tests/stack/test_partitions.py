@@ -79,7 +79,10 @@ class Load:
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
     with penstock.connect(
-        mesh.gateway_url, password=mesh.password, database=unique("wide"), timeout=150
+        mesh.gateway_url,
+        password=mesh.password,
+        database=unique("wide"),
+        options=penstock.ConnectionOptions(timeout=150),
     ) as connection:
         prepare(connection)
         yield connection
@@ -271,7 +274,10 @@ def test_the_store_empties_an_old_topic(own_mesh: MeshFactory) -> None:
     }
     mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store"), environment=environment)
     with penstock.connect(
-        mesh.gateway_url, password=mesh.password, database="kept", timeout=150
+        mesh.gateway_url,
+        password=mesh.password,
+        database="kept",
+        options=penstock.ConnectionOptions(timeout=150),
     ) as db:
         db.execute("CREATE DATABASE kept PARTITIONS 2")
         db.execute("CREATE STABLE m (ts TIMESTAMP, v INT, s INT) TAGS (g INT)")
@@ -321,7 +327,10 @@ def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
     mesh = own_mesh()
     with (
         penstock.connect(
-            mesh.gateway_url, password=mesh.password, database="killed", timeout=150
+            mesh.gateway_url,
+            password=mesh.password,
+            database="killed",
+            options=penstock.ConnectionOptions(timeout=150),
         ) as db,
         CatalogReader(mesh.kafka_bootstrap, client_id="test") as catalog,
     ):
@@ -351,7 +360,11 @@ def asking(mesh: RunningMesh, statement: str) -> Iterator[None]:
     def ask() -> None:
         with (
             suppress(PenstockError),
-            penstock.connect(mesh.gateway_url, password=mesh.password, timeout=150) as db,
+            penstock.connect(
+                mesh.gateway_url,
+                password=mesh.password,
+                options=penstock.ConnectionOptions(timeout=150),
+            ) as db,
         ):
             db.execute(statement)
 

@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as dial
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import AuthError, PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
@@ -29,7 +30,12 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 @pytest.fixture(scope="module")
 def root(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
+    with connect(
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as client:
         client.execute("CREATE DATABASE plant")
         client.execute("CREATE STABLE plant.meters (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
         client.execute("CREATE TABLE plant.secrets (ts TIMESTAMP, v DOUBLE)")
@@ -44,7 +50,9 @@ def root(mesh: RunningMesh) -> Iterator[Connection]:
 
 @pytest.fixture
 def ann(mesh: RunningMesh, root: Connection) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="ann", password=PASSWORD, timeout=150) as client:
+    with connect(
+        mesh.gateway_url, user="ann", password=PASSWORD, options=ConnectionOptions(timeout=150)
+    ) as client:
         yield client
 
 
@@ -300,7 +308,9 @@ def test_roles_owners_and_revoking(mesh: RunningMesh, root: Connection) -> None:
     root.execute(
         f"CREATE USER maker PASS '{PASSWORD}'; CREATE ROLE makers; GRANT CREATE ON *.* TO makers; GRANT ROLE makers TO maker"
     )
-    with connect(mesh.gateway_url, user="maker", password=PASSWORD, timeout=150) as maker:
+    with connect(
+        mesh.gateway_url, user="maker", password=PASSWORD, options=ConnectionOptions(timeout=150)
+    ) as maker:
         maker.execute(
             "CREATE DATABASE made; CREATE TABLE made.t (ts TIMESTAMP, v INT); INSERT INTO made.t VALUES (now, 1)"
         )

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock import bus, names
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.config.settings import Settings
 from penstock.errors import BusError
 from penstock.mesh import kafka
@@ -143,7 +144,12 @@ def test_rows_go_through_every_room(broker: SecureBroker, tmp_path: Path) -> Non
             "settings"
         ]
         mesh = RunningMesh(layout, settings)
-        with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
+        with connect(
+            mesh.gateway_url,
+            user="root",
+            password=mesh.password,
+            options=ConnectionOptions(timeout=150),
+        ) as client:
             client.execute(
                 "CREATE DATABASE d; CREATE STABLE d.m (ts TIMESTAMP, v INT) TAGS (t INT)"
             )

@@ -30,7 +30,7 @@ from penstock.outbound.reach import Outbound, Reach
 from penstock.runtime.health import Health
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.app import information
+from services.federation.information import information
 from services.federation.server import LinkServer
 from services.federation.settings import FederationSettings
 from services.notifier.server import Hub

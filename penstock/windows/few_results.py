@@ -1,8 +1,8 @@
-"""What kernels need to take a few rows without a frame: see `penstock.rows.few`.
+"""What kernels share to take a few rows without a frame: see `penstock.rows.rows`.
 
-Owns picking them (`Picked`: one child table's, and those that pass WHERE) and laying out results
-that are columns of what they are made from (`FewResults`). Refused: rows that are deleted or
-merged, and expressions of any other form.
+Owns picking the rows that a stream reads (`Picked`: one child table's, and those that pass WHERE)
+and laying out results that are columns of what they are made from (`FewLayout`). Knows no rows that
+are deleted or merged, and no expressions of any other form.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import polars as pl
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.windows.scope import FAILURES
 
 
@@ -23,17 +23,17 @@ class FewResults:
     of each. They may be none.
     """
 
-    rows: Few
+    rows: Rows
     hashes: Sequence[int]
 
 
 @runtime_checkable
 class TakesFew(Protocol):
-    """A kernel that may take a few rows as values."""
+    """A kernel that may take a few rows without a frame."""
 
-    def few(self, rows: Few) -> FewResults | None:
-        """Do what `apply` does with their frame, which publishes this; None: nothing was done, and
-        `apply` has to.
+    def take_few(self, rows: Rows) -> FewResults | None:
+        """Do what `apply` does with their frame, and return what that publishes. Return None if
+        nothing was done and `apply` has to.
         """
         ...
 
@@ -47,33 +47,27 @@ class Picked:
         self._where = where
         self._names = [] if where is None else list(dict.fromkeys(where.meta.root_names()))
 
-    def of(self, rows: Few) -> list[int] | None:
-        """The positions of the rows that are read; None: the kernel has to look at a frame of
-        them.
-        """
-        if any(rows.columns["_op"]):
+    def of(self, rows: Rows) -> Rows | None:
+        """Return the rows that are read, or None if the kernel has to look at a frame of them."""
+        if any(rows.column("_op")):
             return None
-        found: Sequence[int] = range(len(rows))
         if self._child is not None:
-            tables = rows.columns["tbname"]
-            found = [i for i in found if tables[i].lower() == self._child]
-        if self._where is None or not found:
-            return list(found)
+            tables = rows.column("tbname")
+            rows = _kept(rows, [name.lower() == self._child for name in tables])
+        if self._where is None or not len(rows):
+            return rows
         try:
-            asked = pl.DataFrame(
-                [
-                    pl.Series(name, [rows.columns[name][i] for i in found], rows.layout[name])
-                    for name in self._names
-                ]
-            )
-            passed = asked.select(self._where).to_series().to_list()
+            passed = rows.columns(self._names).select(self._where).to_series().to_list()
         except FAILURES:
             return None
-        return (
-            None
-            if len(passed) != len(found)
-            else [i for i, passes in zip(found, passed, strict=True) if passes]
-        )
+        return _kept(rows, passed) if len(passed) == len(rows) else None
+
+
+def _kept(rows: Rows, wanted: Sequence[bool | None]) -> Rows:
+    """Return those that are *wanted*."""
+    if all(wanted):
+        return rows
+    return rows.picked([i for i, is_wanted in enumerate(wanted) if is_wanted])
 
 
 class FewLayout:
@@ -90,13 +84,16 @@ class FewLayout:
         self._columns = columns
         self._tags = tags
         self._layout = layout
-        self.none = FewResults(Few({name: [] for name in layout}, layout), ())
+        self.none = FewResults(Rows.of_values({name: [] for name in layout}, layout), ())
 
     def upserts(
         self, made: Mapping[str, Sequence[Any]], targets: Sequence[tuple[str, int, Sequence[Any]]]
     ) -> FewResults:
-        """Rows that put; *targets*: of each its child table, that one's hash, and the tags'
-        values.
+        """Return rows that put.
+
+        Args:
+            made: the columns that results are made from.
+            targets: of each row its child table, that one's hash, and the tags' values.
         """
         count = len(targets)
         columns: dict[str, list[Any]] = {
@@ -107,4 +104,5 @@ class FewLayout:
             columns[name] = [None] * count if source is None else list(made[source])
         for i, tag in enumerate(self._tags):
             columns[tag] = [values[i] for *_, values in targets]
-        return FewResults(Few(columns, self._layout), [number for _, number, _ in targets])
+        rows = Rows.of_values(columns, self._layout)
+        return FewResults(rows, [number for _, number, _ in targets])

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Column, Key, Output, StreamPlan, Target
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
-from penstock.windows.fewrows import TakesFew
+from penstock.windows.few_results import TakesFew
 from penstock.windows.filter import FilterKernel
 from penstock.windows.interval import IntervalKernel
 from penstock.windows.kernel import Control, Emission, Kernel
@@ -63,8 +63,8 @@ calls = st.one_of(
 )
 
 
-def few(rows: pl.DataFrame) -> Few:
-    return Few(rows.to_dict(as_series=False), rows.schema)
+def few(rows: pl.DataFrame) -> Rows:
+    return Rows.of_values(rows.to_dict(as_series=False), rows.schema)
 
 
 def parted(writes: Sequence[Sequence[Row]], sizes: Sequence[int]) -> list[pl.DataFrame]:
@@ -114,7 +114,7 @@ def both(plan: StreamPlan, given_: Sequence[pl.DataFrame | Control]) -> int:
             continue
         made: Emission = one.apply(item)
         assert isinstance(other, TakesFew)
-        results = other.few(few(item))
+        results = other.take_few(few(item))
         if results is None:
             repeated = other.apply(item)
             assert (made.rows is None) == (repeated.rows is None)
@@ -201,7 +201,7 @@ def test_other_plans_have_no_short_way(
     kernel = IntervalKernel(window_plan(functions, size=size))
     data = frame([[("d1", 0, 1.0)]])
     kernel.apply(data)
-    assert kernel.few(few(data)) is None
+    assert kernel.take_few(few(data)) is None
 
 
 def test_a_sum_that_may_leave_its_type_goes_the_long_way() -> None:
@@ -209,8 +209,8 @@ def test_a_sum_that_may_leave_its_type_goes_the_long_way() -> None:
     data = frame([[("d1", 0, 1.0)]])
     kernel.apply(data)
     large = data.with_columns(pl.lit(1 << 60).alias("i"))
-    assert kernel.few(few(large)) is None
-    assert kernel.few(few(data)) is not None
+    assert kernel.take_few(few(large)) is None
+    assert kernel.take_few(few(data)) is not None
 
 
 def test_a_sum_that_has_left_its_type_is_null_on_the_short_way_too() -> None:
@@ -286,15 +286,15 @@ def test_filters(
 def test_what_a_filter_takes() -> None:
     kernel = FilterKernel(filter_plan("v > 0", BY_TABLE, ("ts", "v")))
     data = frame([[("d1", 0, 1.0), ("d2", 0, -1.0), ("d1", 5, 3.0)]])
-    assert kernel.few(few(data)) is None, "no group is known yet"
+    assert kernel.take_few(few(data)) is None, "no group is known yet"
     kernel.apply(data)
-    made = kernel.few(few(data))
+    made = kernel.take_few(few(data))
     assert made is not None
-    assert made.rows.columns["c1"] == [1.0, 3.0]
-    assert kernel.few(few(frame([[("d1", 0, 1.0), ("d1", 0, 2.0)]]))) is None, (
+    assert made.rows.column("c1") == [1.0, 3.0]
+    assert kernel.take_few(few(frame([[("d1", 0, 1.0), ("d1", 0, 2.0)]]))) is None, (
         "one target row twice"
     )
-    assert kernel.few(few(frame([[("d1", 0, 1.0)]], op=1))) is None, "a delete"
-    nothing = kernel.few(few(frame([[("d9", 0, -1.0)]])))
+    assert kernel.take_few(few(frame([[("d1", 0, 1.0)]], op=1))) is None, "a delete"
+    nothing = kernel.take_few(few(frame([[("d9", 0, -1.0)]])))
     assert nothing is not None
     assert not len(nothing.rows)

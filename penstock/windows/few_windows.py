@@ -19,18 +19,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Aggregate, StreamPlan
 from penstock.windows.accumulators import Number
 from penstock.windows.aggregates import Aggregates, unwrapped
 from penstock.windows.boundaries import Grid
-from penstock.windows.fewrows import FewResults, Picked
+from penstock.windows.clock import GroupClock
+from penstock.windows.few_results import FewResults, Picked
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import Numbers
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope
 from penstock.windows.slots import Slots
-from penstock.windows.steps import GroupClock, Mask
+from penstock.windows.ticks import Mask
 
 #: sums of numbers within these bounds are within Int64 and UInt64
 _MOST_HELD = 1 << 62
@@ -49,12 +50,12 @@ class _Argument:
     name: str
     floats: bool
 
-    def of(self, rows: Few, chosen: Sequence[int]) -> list[Any]:
-        column = rows.columns[self.name]
-        values = [column[i] for i in chosen]
-        return (
-            [None if v is None or math.isnan(v) else v for v in values] if self.floats else values
-        )
+    def of(self, rows: Rows) -> list[Any]:
+        """Return its values in *rows*."""
+        values = rows.column(self.name)
+        if not self.floats:
+            return values
+        return [None if v is None or math.isnan(v) else v for v in values]
 
 
 @dataclass
@@ -102,22 +103,21 @@ class FewWindows:
             n for n in numbers.values() if n.part.kind == "sum" and n.part.dtype.is_integer()
         ]
 
-    def count(self, rows: Few) -> tuple[FewResults, int, int] | None:
-        """Count *rows*: what that publishes, the earliest of their times and when the last one
-        came; None: nothing was done.
+    def count(self, rows: Rows) -> tuple[FewResults, int, int] | None:
+        """Count *rows*. Return what that publishes, the earliest of their times, and when the last
+        one came. Return None if nothing was done.
 
         Where no row is read the times are -1.
         """
-        chosen = self._picked.of(rows)
-        if chosen is None:
+        picked = self._picked.of(rows)
+        if picked is None:
             return None
-        if not chosen:
+        if not len(picked):
             return self._layout.none, -1, -1
-        tables, times, came = (
-            [rows.columns[name][i] for i in chosen] for name in ("tbname", self._time, "_now")
-        )
-        found = self._find(tables, times)
-        arguments = [argument.of(rows, chosen) for argument in self._arguments]
+        times = picked.column(self._time)
+        came = picked.column("_now")[-1]
+        found = self._find(picked.column("tbname"), times)
+        arguments = [argument.of(picked) for argument in self._arguments]
         if found is None or not self._fit(found.slots, arguments):
             return None
         for group, highest in found.highest.items():
@@ -129,11 +129,11 @@ class FewWindows:
             touched = list(dict.fromkeys(reversed(slots)))[::-1]
         else:
             touched = chained[over].tolist()
-        made = self._made(touched, found.tables, came[-1]) if touched else self._layout.none
+        made = self._made(touched, found.tables, came) if touched else self._layout.none
         if len(groups):
             self._slots.mark_closed(chained[over])
             self._slots.retire(groups, chained, over, keep=False)
-        return made, min(times), came[-1]
+        return made, min(times), came
 
     def _find(self, tables: Sequence[str], times: Sequence[int]) -> _Found | None:
         """Where rows fall; None: one of them is none of ours."""
@@ -247,7 +247,7 @@ def few_windows(
     slots: Slots,
     clock: GroupClock,
 ) -> FewWindows | None:
-    """The short way of a kernel made of these; None: its plan has none."""
+    """Return the short way of a kernel made of these, or None if its plan has none."""
     plan = scope.plan
     if (
         not (
