@@ -16,15 +16,17 @@ from penstock.sql.plan import Interval, StreamPlan, Window
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock, TableClock
 from penstock.windows.counted import Counted
 from penstock.windows.general import GeneralKernel
 from penstock.windows.groups import Groups
-from penstock.windows.inorder import InOrder, Mask
+from penstock.windows.inorder import InOrder
 from penstock.windows.kernel import History
 from penstock.windows.renewal import Renewal
 from penstock.windows.row_reader import RowReader
 from penstock.windows.scope import Scope
-from penstock.windows.steps import GroupClock, TableClock
+from penstock.windows.table_names import TableNames
+from penstock.windows.ticks import Mask
 from tests.unit.windows.plans import aggregate, window_plan
 
 #: rows of (group, time, value)
@@ -90,7 +92,7 @@ def source_rows(lines: list[Line]) -> pl.DataFrame:
 
 def groups_of(plan: StreamPlan) -> Groups:
     """The groups of a plan, before its first rows."""
-    return Groups(Scope(plan))
+    return Groups(Scope(plan), TableNames())
 
 
 def kernel_of(plan: StreamPlan, history: History | None = None, room: int = 0) -> GeneralKernel:
@@ -100,7 +102,7 @@ def kernel_of(plan: StreamPlan, history: History | None = None, room: int = 0) -
 
 def renewal_of(kernel: GeneralKernel) -> Renewal:
     """What renews the windows of a kernel."""
-    return kernel.renewal
+    return kernel.updates.renewal
 
 
 def in_order(kernel: GeneralKernel) -> InOrder:
@@ -113,13 +115,17 @@ def in_order(kernel: GeneralKernel) -> InOrder:
 def make_room(kernel: GeneralKernel) -> None:
     """Have a kernel's parts know of all groups that rows were prepared for."""
     count = len(kernel.ingest.groups)
-    kernel.timeline.reserve(count)
+    kernel.clock.reserve(count)
     kernel.store.reserve(count)
 
 
 def hear(kernel: GeneralKernel, live: pl.DataFrame) -> None:
     """Move event time on to what prepared rows say."""
-    kernel.timeline.hear(live, kernel.ingest.time, tables=True, idle=False)
+    times = live.get_column(kernel.ingest.time).to_numpy()
+    tables = live.get_column("_tab").to_numpy()
+    kernel.clock.advance(live.get_column("_g").to_numpy(), times, None)
+    kernel.tables.reserve(int(tables.max(initial=-1)) + 1)
+    kernel.tables.raise_to(tables, times)
 
 
 def split(
@@ -127,7 +133,7 @@ def split(
 ) -> Mask:
     """Which prepared rows are in order behind what the kernel has had; see `InOrder.split`."""
     make_room(kernel)
-    return inorder.split(rows, kernel.timeline, replaces, wait)
+    return inorder.split(rows, kernel.clock.times, kernel.tables, replaces, wait)
 
 
 def reader_of(
@@ -135,11 +141,14 @@ def reader_of(
 ) -> RowReader:
     """What brings source rows into the windows of a grid."""
     grid = grid_of(plan)
-    return RowReader(Scope(plan), grid, aggregates, groups, counted, lambda: None)
+    names = TableNames()
+    return RowReader(Scope(plan), grid, aggregates, groups, counted, names, lambda: None)
 
 
 def clocks_of(watermark: int, groups: int) -> tuple[GroupClock, TableClock]:
     """Event time of *groups* groups and of the tables, before their first rows."""
     clock = GroupClock(watermark)
     clock.reserve(groups)
-    return clock, TableClock()
+    names = TableNames()
+    names.numbers(pl.DataFrame({"tbname": [f"d{n}" for n in range(64)]}))
+    return clock, TableClock(names)

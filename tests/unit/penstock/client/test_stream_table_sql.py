@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from penstock.client.stream_definitions import StreamDefinition
+from penstock.client.stream_table_options import StreamTableOptions
 from penstock.client.stream_table_sql import (
     check_arguments,
-    option,
+    options_sql,
     quote_text,
     spell_duration,
     spell_path,
@@ -57,10 +58,17 @@ def test_a_limit_is_a_whole_number(limit: Any) -> None:
         check_arguments(_EMPTY, 2, limit)
 
 
-def test_options_that_are_not_given_are_left_out():
-    assert option("pre_cache", None) == []
-    assert option("pre_cache", 0) == ["pre_cache=0"]
-    assert option("filter_column", "a b", quote_text) == ["filter_column='a b'"]
+def test_only_options_that_differ_from_their_defaults_are_spelled():
+    assert options_sql(StreamTableOptions()) == []
+    given = StreamTableOptions(
+        key_column=["a", "b c"], retention_minutes=90.5, pre_cache=0, filter_column="f"
+    )
+    assert set(options_sql(given)) == {
+        "key_column='a, `b c`'",
+        "retention_minutes=90.5",
+        "pre_cache=0",
+        "filter_column='f'",
+    }
 
 
 @pytest.mark.parametrize("text", ["plain", "it's", "back\\slash", "\\'", "", "ä'\\"])

@@ -12,6 +12,7 @@ import pytest
 
 from penstock import names
 from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode
+from penstock.rows.rows import Rows
 from spark_jobs.processor import exchange_sender
 from spark_jobs.processor.exchange_sender import ExchangeSender
 from spark_jobs.processor.route import PARTITIONS, Taken
@@ -75,7 +76,7 @@ def _taken(*rows: tuple[str, int, int | None], table_id: int = SOURCE.id) -> Tak
         },
         orient="row",
     )
-    return Taken(table_id, "ts", frame)
+    return Taken(table_id, "ts", Rows.of_frame(frame))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from penstock.rows.partition import partition
+from penstock.windows.table_names import TableNames
 from spark_jobs.processor.placement import Placement
 from tests.unit.spark_jobs.processor_kit import SOURCE
 
@@ -19,7 +20,7 @@ _ELSEWHERE = [n for n in _NAMES if partition(n, 4) != 2]
 
 def _placement(number: int) -> Placement:
     """What partition *number* knows before its first rows."""
-    return Placement(number)
+    return Placement(number, TableNames())
 
 
 def _find(placement: Placement, tables: list[str], table_id: int = 1) -> list[bool] | None:
