@@ -115,7 +115,7 @@ mesh-up: setup  ## the embedded mesh in the background, without Docker
 mesh-down:  ## stop the embedded mesh
 	@test ! -x $(BIN)/penstock || $(BIN)/penstock down
 
-mesh-status: setup  ## health, ports, memory and restarts of each room of the embedded mesh
+mesh-status: setup  ## health, ports, memory and restarts of each service of the embedded mesh
 	@$(BIN)/penstock status
 
 nightly: test  ## everything, in its long and strict forms; hours

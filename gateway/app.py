@@ -71,7 +71,7 @@ class _Gateway:
         self._parts.writes.measure(health.registry)
         lease = Gauge(
             "penstock_lease_held",
-            "1: this room holds the lease",
+            "1: this service holds the lease",
             ["lease"],
             registry=health.registry,
         )

@@ -15,9 +15,9 @@ from gateway.console import Console
 from gateway.cookies import CookieSessions
 from gateway.ddl.assembly import DdlParts
 from gateway.dead_letters import DeadLetterReader
-from gateway.door import Door
 from gateway.forward import Forwarder, internal_token
 from gateway.forwarded import ForwardedDefinitions
+from gateway.guard import RequestGuard
 from gateway.influx import Influx
 from gateway.information.schema import Information
 from gateway.ingest import RowRoutes
@@ -89,7 +89,7 @@ class GatewayParts:
             learn=rights.learn if rights is not None else None,
         )
         cookies = CookieSessions(backends.redis, login, self._clock)
-        door = Door(
+        guard = RequestGuard(
             login,
             cookies,
             settings.allowed_origins,
@@ -115,7 +115,7 @@ class GatewayParts:
             Sessions(login, cookies, self._executor, backends.redis, secure=secure),
             Console(),
         ):
-            app.router.add_routes(part.routes(door))
+            app.router.add_routes(part.routes(guard))
         forwarded = ForwardedDefinitions(self._executor, self.ddl.definer)
         app.router.add_routes(self.forwarder.routes(forwarded.run))
         return app

@@ -19,8 +19,8 @@ from aiohttp import web
 from gateway import http, notices
 from gateway.ddl import growth
 from gateway.ddl.definer import Definer, Elsewhere
-from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
+from gateway.guard import RequestGuard, body, user_of
 from gateway.idempotency import Receipt
 from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
@@ -66,9 +66,9 @@ class Influx:
         self._access = access
         self._clock = clock
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        first = door.guard(self._write_v1, _error_v1)
-        second = door.guard(self._write_v2, _error_v2)
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        first = guard.wrap(self._write_v1, _error_v1)
+        second = guard.wrap(self._write_v2, _error_v2)
         return [
             web.post("/influxdb/v1/write", first),
             web.post("/write", first),

@@ -18,7 +18,7 @@ import pyarrow as pa
 from aiohttp import web
 
 from gateway import http, notices, times
-from gateway.door import Door, body, user_of
+from gateway.guard import RequestGuard, body, user_of
 from gateway.intake import WriteIntake
 from gateway.rest import ARROW
 from penstock import tuning
@@ -114,8 +114,8 @@ class RowRoutes:
         self._intake = intake
         self._limits = arrow_reader.for_body(max_body)
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        return [web.post("/v1/tables/{db}/{table}/rows", door.guard(self._rows))]
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        return [web.post("/v1/tables/{db}/{table}/rows", guard.wrap(self._rows))]
 
     async def _rows(self, request: web.Request) -> web.Response:
         data = await body(request)

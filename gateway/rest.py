@@ -16,7 +16,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway import answers, http, notices, times
-from gateway.door import Door, body, user_of, with_password
+from gateway.guard import RequestGuard, body, user_of, with_password
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 from penstock import tuning
@@ -42,14 +42,14 @@ class SqlRoutes:
         self._clock = clock
         self._info = dict(info)
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        sql = door.guard(self._sql, http.tdengine_error)
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        sql = guard.wrap(self._sql, http.tdengine_error)
         return [
             web.post("/rest/sql", sql),
             web.post("/rest/sql/{db}", sql),
             web.get("/rest/login/{user}/{password}", self._log_in),
-            web.post("/v1/query", door.guard(self._query)),
-            web.get("/v1/info", door.guard(self._about)),
+            web.post("/v1/query", guard.wrap(self._query)),
+            web.get("/v1/info", guard.wrap(self._about)),
         ]
 
     async def _sql(self, request: web.Request) -> web.Response:

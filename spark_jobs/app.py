@@ -51,7 +51,7 @@ def run(settings: SparkSettings) -> int:
         )
         held = Gauge(
             "penstock_lease_held",
-            "1: this room holds the lease",
+            "1: this service holds the lease",
             ["lease"],
             registry=health.registry,
         )

@@ -164,7 +164,7 @@ def connection(
         password = mesh.password
     if mesh is not None:
         url = url or mesh.gateway_url
-    # what the rooms trust, the command trusts
+    # what the services trust, the command trusts
     ca = os.environ.get("PENSTOCK_TLS_CA") or None
     return connect(
         url or "",

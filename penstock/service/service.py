@@ -51,7 +51,7 @@ class Service:
     ) -> None:
         """
         Args:
-            settings: of the service; `settings.room` is its name in logs, health and client ids.
+            settings: of the service; `settings.service` is its name in logs, health and client ids.
             waits_for: conditions that must be reported before the service is ready.
             make_reader: makes the reader of the catalog.
             make_presence: makes the thread that tells Redis that the service is there.
@@ -71,16 +71,16 @@ class Service:
 
     def __enter__(self) -> Self:
         settings = self._settings
-        log.configure(settings.room, settings.log_level)
+        log.configure(settings.service, settings.log_level)
         audit.open_trail(
-            settings.audit_log, settings.room, settings.audit_log_bytes, settings.audit_log_files
+            settings.audit_log, settings.service, settings.audit_log_bytes, settings.audit_log_files
         )
         bus.secure(settings.kafka_options)
         with ExitStack() as parts:
             parts.enter_context(self._signals)
             self.health = parts.enter_context(
                 Health(
-                    settings.room,
+                    settings.service,
                     settings.health_port,
                     host=settings.host,
                     metrics_key=settings.metrics_secret,
@@ -108,7 +108,7 @@ class Service:
         """
         reader = self._make_reader(
             self._settings.kafka_bootstrap,
-            client_id=client_id or f"{self._settings.room}-catalog",
+            client_id=client_id or f"{self._settings.service}-catalog",
             children=children,
             registry=self.health.registry,
         )

@@ -60,7 +60,7 @@ async def _serve(
             settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate
         )
         views = Views(settings, catalog, client, appenders, bus, health.registry)
-        door = LinkServer(
+        endpoint = LinkServer(
             settings,
             catalog,
             health,
@@ -74,11 +74,11 @@ async def _serve(
         port, context = _listener(settings)
         connections = Connections(settings)
         server = serve(
-            door.serve,
+            endpoint.serve,
             settings.host,
             port,
             ssl=context,
-            process_request=door.admit,
+            process_request=endpoint.admit,
             compression=None,
             max_size=MAX_FRAME,
             ping_interval=settings.ping_seconds,
@@ -94,7 +94,7 @@ async def _serve(
             views.start()
             await stop.wait()
             await asyncio.to_thread(views.stop)
-        door.close()
+        endpoint.close()
         leaders.close()
         halts.stop()
     store.close()

@@ -101,7 +101,7 @@ class LogIntake(threading.Thread):
                         rest = min((time.monotonic() - begun) * _REST, _LONGEST_REST)
                         self._partitions.awaited.wait(rest)
                 self._finish()
-        except BaseException as error:  # noqa: B036  the room must see it and end
+        except BaseException as error:  # noqa: B036  the service must see it and end
             log.exception("intake ended")
             self.failed = error
 

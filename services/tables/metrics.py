@@ -18,7 +18,7 @@ def register(
 ) -> None:
     """Register all metrics of the node in *registry*."""
     lease = Gauge(
-        "penstock_lease_held", "1: this room holds the lease", ["lease"], registry=registry
+        "penstock_lease_held", "1: this service holds the lease", ["lease"], registry=registry
     )
     for standing in election.standings.values():
         lease.labels(f"group {standing.group.id}").set_function(partial(_leads, standing))

@@ -20,13 +20,13 @@ import pytest
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.stack import doors_kit
+from tests.stack import endpoints_kit
 from tests.stack.conftest import own_mesh, pytest_runtest_makereport
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 __all__ = ["PASSWORD", "own_mesh", "pytest_runtest_makereport"]
 
-ROOMS = (*doors_kit.ROOMS, "federation")
+SERVICES = (*endpoints_kit.SERVICES, "federation")
 #: the value in a row of `foreign.secrets`, which no answer to an attacker may hold
 SECRET = "marigold-4711"
 OWN = "own"
@@ -35,7 +35,7 @@ FOREIGN = "foreign"
 
 @dataclass(frozen=True)
 class Attacker:
-    """Somebody with a login, or none, at the doors of a mesh."""
+    """Somebody with a login, or none, at the endpoints of a mesh."""
 
     name: str
     password: str | None
@@ -66,7 +66,7 @@ class Attacker:
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh. Tests share it: use names of your own."""
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, nodes=1) as running:
+    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), services=SERVICES, nodes=1) as running:
         yield running
 
 

@@ -16,7 +16,7 @@ from penstock.cli.mesh import login_link
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 COOKIE = "penstock_session"
 

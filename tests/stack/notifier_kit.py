@@ -31,7 +31,7 @@ from penstock.records import ControlRecord, EventsRecord, encode
 from tests.stack import metrics_kit
 from tests.stack.conftest import eventually
 
-ROOMS = ("kafka", "redis", "gateway", "notifier")
+SERVICES = ("kafka", "redis", "gateway", "notifier")
 
 
 class Kit:
@@ -160,7 +160,7 @@ class Kit:
 def kit(directory: Path, **environment: str) -> Iterator[Kit]:
     settings = {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", **environment}
     with (
-        running_mesh(directory, rooms=ROOMS, environment=settings) as mesh,
+        running_mesh(directory, services=SERVICES, environment=settings) as mesh,
         CatalogReader(mesh.kafka_bootstrap, client_id="kit") as catalog,
         Publisher(mesh.kafka_bootstrap, client_id="kit") as publisher,
     ):

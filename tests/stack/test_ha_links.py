@@ -21,14 +21,14 @@ from tests.stack.federation_kit import (
 )
 from tests.stack.test_ha_tables import TRADES, rows
 
-ROOMS = ("kafka", "redis", "gateway", "store", "federation")
+SERVICES = ("kafka", "redis", "gateway", "store", "federation")
 
 
 @pytest.mark.long
 def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(
     own_mesh: MeshFactory,
 ) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
+    mesh = own_mesh(services=SERVICES, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client, link_to(mesh) as link:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"
@@ -81,7 +81,7 @@ def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(
     """INSERT into it and a view into it at once: every row that was acked is there once, those of
     the view in order.
     """
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
+    mesh = own_mesh(services=SERVICES, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"
@@ -145,8 +145,8 @@ def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(
             writer.start()
         try:
             moved()
-            for room in ("leader", "federation", "leader", "federation"):
-                mesh.kill(client.ha.leader(11).lower() if room == "leader" else room)
+            for service in ("leader", "federation", "leader", "federation"):
+                mesh.kill(client.ha.leader(11).lower() if service == "leader" else service)
                 moved()
         finally:
             ended.set()

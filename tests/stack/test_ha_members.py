@@ -30,9 +30,9 @@ AT = "2026-03-02T09:30:00Z"
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Three members, for tests that leave them as they were."""
     environment = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
-    rooms = ("kafka", "redis", "gateway", "store")
+    services = ("kafka", "redis", "gateway", "store")
     with running_mesh(
-        tmp_path_factory.mktemp("members"), rooms=rooms, nodes=3, environment=environment
+        tmp_path_factory.mktemp("members"), services=services, nodes=3, environment=environment
     ) as mesh:
         yield mesh
 

@@ -15,7 +15,7 @@ MINUTES = penstock.table(["start", "n", "volts"], ["TIMESTAMP", "BIGINT", "DOUBL
 def test_a_window_stream_reads_one_and_writes_another_through_a_failover(
     own_mesh: MeshFactory,
 ) -> None:
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
+    mesh = own_mesh(services=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
     with penstock.connect(
         mesh.gateway_url,
         user=mesh.user,

@@ -24,7 +24,7 @@ from tests.stack.conftest import PATIENT, MeshFactory, eventually
 from tests.stack.metrics_kit import above_0
 from tests.stack.names import unique
 
-ROOMS = ("kafka", "redis", "gateway", "store")
+SERVICES = ("kafka", "redis", "gateway", "store")
 #: no Spark: nothing here computes windows
 ENVIRONMENT = {
     **PATIENT,
@@ -48,7 +48,7 @@ RECONNECT = penstock.SubscriptionOptions(reconnect=True)
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Three members and a learner, for all tests of this file that kill nobody."""
     with running_mesh(
-        tmp_path_factory.mktemp("ha"), rooms=ROOMS, nodes=4, environment=ENVIRONMENT
+        tmp_path_factory.mktemp("ha"), services=SERVICES, nodes=4, environment=ENVIRONMENT
     ) as mesh:
         yield mesh
 
@@ -107,11 +107,11 @@ def test_users_do_at_a_node_what_they_were_granted_and_no_more(
     password = "correct horse battery"
     database = name.partition(".")[0]
     client.execute(f"CREATE USER {user} PASS '{password}'")
-    door = f"{nodes.node_url('NODE1')}/v1/node"
-    assert httpx.get(door).status_code == 401
-    assert httpx.get(door, auth=(user, "wrong")).status_code == 401
-    eventually(lambda: httpx.get(door, auth=(user, password)).status_code == 200)
-    assert httpx.get(door, auth=(user, password)).json()["tables"] == []
+    endpoint = f"{nodes.node_url('NODE1')}/v1/node"
+    assert httpx.get(endpoint).status_code == 401
+    assert httpx.get(endpoint, auth=(user, "wrong")).status_code == 401
+    eventually(lambda: httpx.get(endpoint, auth=(user, password)).status_code == 200)
+    assert httpx.get(endpoint, auth=(user, password)).json()["tables"] == []
     rows_of = f"{nodes.node_url('NODE2')}/v1/tables/{database}/trades/rows"
 
     def status(method: str, url: str) -> int:
@@ -315,7 +315,8 @@ def test_c2_d7_d28_what_retention_took_still_counts_and_its_rows_are_a_gap(
 
 def test_d8_without_the_settings_the_missing_one_is_named(own_mesh: MeshFactory) -> None:
     mesh = own_mesh(
-        rooms=("kafka", "redis", "gateway"), environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
+        services=("kafka", "redis", "gateway"),
+        environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"},
     )
     with (
         penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client,
@@ -784,7 +785,9 @@ def test_d10_d13_d15_d19_d22_nodes_die_and_come_back(own_mesh: MeshFactory) -> N
     """One member's death costs a moment, two end writing but not reading, a restart of all has
     everything.
     """
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"})
+    mesh = own_mesh(
+        services=SERVICES, nodes=3, environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
+    )
     with penstock.connect(
         mesh.gateway_url,
         user=mesh.user,
@@ -874,7 +877,7 @@ def test_d13_rounds_of_faults_lose_and_double_nothing(tmp_path: Path) -> None:
 
     scenarios = list(tables.SCENARIOS) if NIGHTLY else ["leader_paused", "follower_wiped"]
     with running_mesh(
-        tmp_path / "mesh", rooms=tables.ROOMS, nodes=3, environment=tables.ENVIRONMENT
+        tmp_path / "mesh", services=tables.SERVICES, nodes=3, environment=tables.ENVIRONMENT
     ) as mesh:
         kills, _, found = tables.rounds_of(mesh, tmp_path / "out", 8 if NIGHTLY else 2, scenarios)
     print(tables.line(len(kills), kills, found))

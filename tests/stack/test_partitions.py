@@ -272,7 +272,7 @@ def test_the_store_empties_an_old_topic(own_mesh: MeshFactory) -> None:
         "PENSTOCK_STORE_FLUSH_SECONDS": "1",
         "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
     }
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store"), environment=environment)
+    mesh = own_mesh(services=("kafka", "redis", "gateway", "store"), environment=environment)
     with penstock.connect(
         mesh.gateway_url,
         password=mesh.password,
@@ -318,7 +318,7 @@ def test_what_cannot_be_moved_is_refused_by_name(db: penstock.Connection) -> Non
 
 @pytest.mark.long
 def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
-    """Each room that has a part in it is killed once it has begun, one after the other."""
+    """Each service that has a part in it is killed once it has begun, one after the other."""
     stages = {
         "gateway": lambda m: m.halted,
         "spark": lambda m: m.halted,
@@ -337,7 +337,7 @@ def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
         prepare(db, 1)
         load = Load(db)
         with load.flowing():
-            for number, (room, stage) in enumerate(stages.items(), 1):
+            for number, (service, stage) in enumerate(stages.items(), 1):
                 load.grow()
 
                 def move() -> Move | None:
@@ -346,8 +346,8 @@ def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
 
                 with asking(mesh, f"ALTER DATABASE killed PARTITIONS {2**number}"):
                     eventually(lambda s=stage: (m := move()) is not None and s(m), every=0.001)
-                    pid = mesh.kill(room)
-                    mesh.wait_ready(room, not_pid=pid)
+                    pid = mesh.kill(service)
+                    mesh.wait_ready(service, not_pid=pid)
                     eventually(lambda n=number: partitions(db) == (2**n, f"in.killed-g{n + 1}"), 60)
             load.grow()
         check(db, load.steps)

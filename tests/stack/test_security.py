@@ -1,4 +1,4 @@
-"""Every door, tried without a key, with a wrong one, and with too few rights; and that a password
+"""Every endpoint, tried without a key, with a wrong one, and with too few rights; and that a password
 is nowhere to be read.
 """
 
@@ -19,7 +19,7 @@ from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import AuthError, PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,10 @@ def ann(mesh: RunningMesh, root: Connection) -> Iterator[Connection]:
         yield client
 
 
-# ---------------------------------------------------------------- doors
+# ---------------------------------------------------------------- endpoints
 
 
-def http_doors(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
+def http_endpoints(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
     """(method, path, body, headers) of each way into *table* over HTTP."""
     measurement = f"{table},site=n v=1 1772355600000000000"
     return [
@@ -92,22 +92,22 @@ OTHERS = [
     [None, ("root", "wrong"), ("ann", "wrong"), ("nobody", PASSWORD)],
     ids=["none", "root", "ann", "nobody"],
 )
-def test_no_http_door_opens_without_the_right_key(
+def test_no_http_endpoint_opens_without_the_right_key(
     mesh: RunningMesh, root: Connection, key: tuple[str, str] | None
 ) -> None:
-    doors = [(m, p, b, h) for m, p, b, h in http_doors("meters")] + [
+    endpoints = [(m, p, b, h) for m, p, b, h in http_endpoints("meters")] + [
         (m, p, "", {}) for m, p in OTHERS
     ]
     with httpx.Client(base_url=mesh.gateway_url, auth=key, timeout=60) as client:
-        for method, path, body, headers in doors:
+        for method, path, body, headers in endpoints:
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 401, (path, answer.text)
             assert "WWW-Authenticate" in answer.headers
 
 
-def test_http_doors_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connection) -> None:
+def test_http_endpoints_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connection) -> None:
     with httpx.Client(base_url=mesh.gateway_url, auth=("ann", PASSWORD), timeout=60) as client:
-        for method, path, body, headers in http_doors("secrets"):
+        for method, path, body, headers in http_endpoints("secrets"):
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 403, (path, answer.text)
             error = answer.json()["error"]

@@ -1,4 +1,4 @@
-"""Doors behind TLS, by an authority that the test makes; tokens; and the link that logs a browser
+"""Endpoints behind TLS, by an authority that the test makes; tokens; and the link that logs a browser
 in once.
 """
 
@@ -26,7 +26,7 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 
-ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
+SERVICES = ("kafka", "redis", "gateway", "store", "notifier")
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Ite
         "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8",
     }
     with running_mesh(
-        tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3
+        tmp_path_factory.mktemp("mesh"), services=SERVICES, environment=environment, nodes=3
     ) as running:
         yield running
 
@@ -76,7 +76,7 @@ def browser(ca: str, **options: object) -> httpx.Client:
     return httpx.Client(verify=ssl.create_default_context(cafile=ca), timeout=60, **options)  # type: ignore[arg-type]
 
 
-def test_every_door_speaks_tls_and_rooms_trust_each_other(
+def test_every_endpoint_speaks_tls_and_services_trust_each_other(
     mesh: RunningMesh, root: Connection, ca: str
 ) -> None:
     assert (
@@ -155,7 +155,7 @@ def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(
     mesh.wait_ready(first.lower())
 
 
-def test_the_command_line_trusts_what_the_rooms_trust(
+def test_the_command_line_trusts_what_the_services_trust(
     mesh: RunningMesh, root: Connection, files: dict[str, str]
 ) -> None:
     command = [

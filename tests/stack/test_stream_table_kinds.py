@@ -27,7 +27,7 @@ from tests.documents import ROOT
 from tests.stack.conftest import PATIENT, MeshFactory, eventually
 from tests.stack.names import unique
 
-ROOMS = ("kafka", "redis", "gateway")
+SERVICES = ("kafka", "redis", "gateway")
 ENVIRONMENT = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
 NUMBERS = ["ts", "n"]
 TYPES = ["TIMESTAMP", "BIGINT"]
@@ -45,7 +45,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     }
     with running_mesh(
         tmp_path_factory.mktemp("kinds"),
-        rooms=ROOMS,
+        services=SERVICES,
         nodes=3,
         environment={**ENVIRONMENT, **groups},
     ) as mesh:
@@ -289,7 +289,7 @@ def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection
 
 @pytest.mark.long
 def test_d38_keys_and_times_are_known_to_the_next_leader(own_mesh: MeshFactory) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         kinds = {
             "first": penstock.keyed_stream_table("ts", NUMBERS, TYPES),
@@ -395,7 +395,7 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
     """asynWrite may lose what was under way when program and leader die together, and nothing else;
     without it no row that was told to be there is lost, whatever dies.
     """
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         for asynchronous in (True, False):
             name = f"ha.kept_{asynchronous}".lower()
@@ -476,7 +476,7 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
         check=True,
     )
     noted = {**ENVIRONMENT, "LD_PRELOAD": str(library), "SYNCED": str(synced)}
-    with running_mesh(home, rooms=ROOMS, nodes=3, environment=noted) as mesh:
+    with running_mesh(home, services=SERVICES, nodes=3, environment=noted) as mesh:
         with connected(mesh) as client:
             for mode in (0, 1):
                 table = client.ha.share(
@@ -487,12 +487,13 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
                 for n in range(50):
                     table.append(numbers(n))
         supervisor = int(mesh.state()["supervisor"])
-        rooms = [
-            mesh.pid(room) for room in ("kafka", "redis", "gateway", "node1", "node2", "node3")
+        services = [
+            mesh.pid(service)
+            for service in ("kafka", "redis", "gateway", "node1", "node2", "node3")
         ]
-        for pid in (supervisor, *rooms):
+        for pid in (supervisor, *services):
             os.kill(pid, signal.SIGSTOP)
-        for pid in (supervisor, *rooms):
+        for pid in (supervisor, *services):
             os.kill(pid, signal.SIGKILL)
     sizes: dict[str, int] = {}
     for line in synced.read_text(encoding="utf-8").splitlines():
@@ -506,7 +507,7 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
             index.unlink()
     shutil.rmtree(home / "tables")
     with (
-        running_mesh(home, rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+        running_mesh(home, services=SERVICES, nodes=3, environment=ENVIRONMENT) as mesh,
         connected(mesh) as client,
     ):
         left = {}
@@ -530,7 +531,7 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
 def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed(
     own_mesh: MeshFactory, tmp_path: Path
 ) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         client.execute("CREATE DATABASE IF NOT EXISTS ha")
         table = client.ha.create(11, penstock.table(NUMBERS, TYPES), "ha.numbers", 10_000)

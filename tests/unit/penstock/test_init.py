@@ -54,6 +54,6 @@ def test_old_names_warn_and_lead_to_the_same_functions(old: str, new: str) -> No
     assert [w.filename for w in seen] == [__file__]
 
 
-def test_the_rooms_do_not_pay_for_the_client() -> None:
+def test_the_services_do_not_pay_for_the_client() -> None:
     check = "import penstock, penstock.names, sys; sys.exit('httpx' in sys.modules or 'polars' in sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

@@ -18,7 +18,7 @@ from penstock.service import Service
 
 
 class AtticSettings(Settings):
-    room: ClassVar[str] = "attic"
+    service: ClassVar[str] = "attic"
 
 
 def settings(tmp_path: Path, **more: Any) -> AtticSettings:

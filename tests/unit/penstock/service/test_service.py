@@ -71,7 +71,7 @@ def test_log_trail_and_login_are_there_before_the_catalog(
         service.read_catalog()
     assert found == ["mesh"]
     line = json.loads((tmp_path / "logs" / "audit.log").read_text())
-    assert (line["room"], line["event"], line["user"]) == ("attic", "login", "ann")
+    assert (line["service"], line["event"], line["user"]) == ("attic", "login", "ann")
     assert '"room": "attic"' in capsys.readouterr().err
 
 

@@ -24,7 +24,7 @@ from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
 
-#: room → the package that `python -m` runs
+#: service → the package that `python -m` runs
 PACKAGES = {
     "gateway": "gateway",
     "store": "services.store",
@@ -34,10 +34,11 @@ PACKAGES = {
     "federation": "services.federation",
 }
 SERVERS = ("kafka", "redis")
-ALL_ROOMS = (*SERVERS, *PACKAGES)
+ALL_SERVICES = (*SERVERS, *PACKAGES)
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
-#: what is said of a room whose health port does not answer, and before what one says that is stuck
+#: what is said of a service whose health port does not answer, and before what one says that is
+#: stuck
 _NO_ANSWER = "its health port"
 _STUCK = "stuck: "
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
@@ -47,24 +48,24 @@ _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 class Options:
     """Choices of one `penstock up`."""
 
-    rooms: tuple[str, ...] = ALL_ROOMS
+    services: tuple[str, ...] = ALL_SERVICES
     clock: Literal["system", "manual"] = "system"
     #: nodes of stream tables: node1 (alias NODE1) and so on
     nodes: int = 0
     environment: tuple[tuple[str, str], ...] = ()
     #: Kafka asks nobody for a login: whoever gets to its port may do everything
     open_kafka: bool = False
-    #: a room that was ready and does not answer for so many seconds is ended and started again; 0:
-    #: never
+    #: a service that was ready and does not answer for so many seconds is ended and started again;
+    #: 0: never
     silent_seconds: float = 20.0
 
     @property
-    def all_rooms(self) -> tuple[str, ...]:
-        return (*self.rooms, *(f"node{n}" for n in range(1, self.nodes + 1)))
+    def all_services(self) -> tuple[str, ...]:
+        return (*self.services, *(f"node{n}" for n in range(1, self.nodes + 1)))
 
 
 @dataclass(frozen=True)
-class Room:
+class ServicePlan:
     """One process to keep running."""
 
     name: str
@@ -79,22 +80,22 @@ class Room:
     on_ready: Callable[[], None] = lambda: None
 
 
-def check_rooms(chosen: tuple[str, ...]) -> None:
-    """Check names, and that each room has something to run.
+def check_services(chosen: tuple[str, ...]) -> None:
+    """Check names, and that each service has something to run.
 
     Raises:
         ConfigError: all faults at once.
     """
-    unknown = [name for name in chosen if name not in ALL_ROOMS]
+    unknown = [name for name in chosen if name not in ALL_SERVICES]
     absent = [name for name in chosen if name in PACKAGES and not _runnable(PACKAGES[name])]
     if unknown or absent:
-        faults = [f"{name}: no such room" for name in unknown] + [
+        faults = [f"{name}: no such service" for name in unknown] + [
             f"{name}: {PACKAGES[name]} cannot be run" for name in absent
         ]
         raise ConfigError(
-            "cannot start these rooms",
+            "cannot start these services",
             detail="; ".join(faults),
-            hint=f"rooms are {', '.join(ALL_ROOMS)}",
+            hint=f"services are {', '.join(ALL_SERVICES)}",
         )
 
 
@@ -122,9 +123,9 @@ def check_nodes(nodes: int, environment: Mapping[str, str]) -> None:
         )
 
 
-def alias(room: str) -> str:
-    """The alias of the node that runs as *room*."""
-    return room.upper()
+def alias(service: str) -> str:
+    """The alias of the node that runs as *service*."""
+    return service.upper()
 
 
 def streaming(nodes: int, environment: Mapping[str, str]) -> dict[str, str]:
@@ -142,18 +143,18 @@ def streaming(nodes: int, environment: Mapping[str, str]) -> dict[str, str]:
     )
 
 
-def listeners(room: str) -> list[str]:
-    """Names of the ports that *room* binds."""
-    if room == "federation":
+def listeners(service: str) -> list[str]:
+    """Names of the ports that *service* binds."""
+    if service == "federation":
         return ["federation", "federation-tls", "federation-health"]
-    return _LISTENERS.get(room) or [
-        name for name in (room, f"{room}-health") if name not in ("spark", "snode")
+    return _LISTENERS.get(service) or [
+        name for name in (service, f"{service}-health") if name not in ("spark", "snode")
     ]
 
 
-#: variable → the room whose address or secret it is: of a room that runs elsewhere the environment
-#: knows it
-_OF_ROOM = {
+#: variable → the service whose address or secret it is: of a service that runs elsewhere the
+#: environment knows it
+_OF_SERVICE = {
     "PENSTOCK_KAFKA_BOOTSTRAP": "kafka",
     "PENSTOCK_REDIS_URL": "redis",
     "PENSTOCK_REDIS_PASSWORD_FILE": "redis",
@@ -168,14 +169,20 @@ _OF_ROOM = {
 
 
 def addresses(
-    layout: Layout, ports: Ports, rooms: tuple[str, ...] = ALL_ROOMS, *, open_kafka: bool = False
+    layout: Layout,
+    ports: Ports,
+    services: tuple[str, ...] = ALL_SERVICES,
+    *,
+    open_kafka: bool = False,
 ) -> dict[str, str]:
-    """The shared settings that tell each room where the others are; those of rooms on other nodes
-    come from the environment.
+    """The shared settings that tell each service where the others are; those of services on other
+    nodes come from the environment.
     """
-    login = kafka.login(layout, is_open=open_kafka) if "kafka" in rooms else {}
+    login = kafka.login(layout, is_open=open_kafka) if "kafka" in services else {}
     elsewhere = {
-        v: os.environ[v] for v, room in _OF_ROOM.items() if room not in rooms and v in os.environ
+        v: os.environ[v]
+        for v, service in _OF_SERVICE.items()
+        if service not in services and v in os.environ
     }
     secure = "s" if os.environ.get("PENSTOCK_TLS_CERT") else ""
     return {
@@ -197,30 +204,32 @@ def addresses(
     } | elsewhere
 
 
-def plan(layout: Layout, ports: Ports, options: Options) -> list[Room]:
-    """Plan the rooms of *options* in the order to start them."""
+def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
+    """Plan the services of *options* in the order to start them."""
     common = _environment(layout, ports, options)
-    servers = tuple(name for name in SERVERS if name in options.rooms)
-    rooms = []
-    if "kafka" in options.rooms:
-        rooms.append(_kafka_room(layout, ports, options, common))
-    if "redis" in options.rooms:
-        rooms.append(_redis_room(layout, ports, common))
-    rooms += [
-        _python_room(name, layout, ports, common, servers)
+    servers = tuple(name for name in SERVERS if name in options.services)
+    services = []
+    if "kafka" in options.services:
+        services.append(_kafka_service(layout, ports, options, common))
+    if "redis" in options.services:
+        services.append(_redis_service(layout, ports, common))
+    services += [
+        _python_service(name, layout, ports, common, servers)
         for name in PACKAGES
-        if name in options.rooms
+        if name in options.services
     ]
-    rooms += [_node_room(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)]
-    return rooms
+    services += [
+        _node_service(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)
+    ]
+    return services
 
 
 def _environment(layout: Layout, ports: Ports, options: Options) -> dict[str, str]:
-    """Return the variables that all rooms share."""
+    """Return the variables that all services share."""
     common = {
         **ALLOCATORS,
         **os.environ,
-        **addresses(layout, ports, options.rooms, open_kafka=options.open_kafka),
+        **addresses(layout, ports, options.services, open_kafka=options.open_kafka),
         MESH_VARIABLE: str(layout.root),
         "PENSTOCK_CLOCK": options.clock,
     }
@@ -245,15 +254,17 @@ def _environment(layout: Layout, ports: Ports, options: Options) -> dict[str, st
         ("PENSTOCK_BACKUP_KEY", "gateway"),
         ("PENSTOCK_METRICS_KEY", "gateway"),
     )
-    for variable, room in own:
-        if room in options.rooms:
+    for variable, service in own:
+        if service in options.services:
             common.pop(variable, None)
     return common
 
 
-def _kafka_room(layout: Layout, ports: Ports, options: Options, common: dict[str, str]) -> Room:
+def _kafka_service(
+    layout: Layout, ports: Ports, options: Options, common: dict[str, str]
+) -> ServicePlan:
     bootstrap = f"127.0.0.1:{ports['kafka']}"
-    return Room(
+    return ServicePlan(
         "kafka",
         kafka.command(layout),
         common,
@@ -264,8 +275,8 @@ def _kafka_room(layout: Layout, ports: Ports, options: Options, common: dict[str
     )
 
 
-def _redis_room(layout: Layout, ports: Ports, common: dict[str, str]) -> Room:
-    return Room(
+def _redis_service(layout: Layout, ports: Ports, common: dict[str, str]) -> ServicePlan:
+    return ServicePlan(
         "redis",
         redis_server.command(layout),
         common,
@@ -283,7 +294,9 @@ def _prepare_kafka(layout: Layout, ports: Ports, *, is_open: bool) -> None:
     bus.secure(kafka.options(kafka.login(layout, is_open=is_open)), f"127.0.0.1:{ports['kafka']}")
 
 
-def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]) -> Room:
+def _node_service(
+    name: str, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]
+) -> ServicePlan:
     health = ports[f"{name}-health"]
     own = {
         "PENSTOCK_TABLES_ALIAS": alias(name),
@@ -292,7 +305,7 @@ def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[
     }
     if "POLARS_MAX_THREADS" not in common:
         own["POLARS_MAX_THREADS"] = "1"  # as for the gateway: frames are small
-    return Room(
+    return ServicePlan(
         name,
         [sys.executable, "-m", "services.tables"],
         {**common, **own},
@@ -301,9 +314,9 @@ def _node_room(name: str, ports: Ports, common: Mapping[str, str], needs: tuple[
     )
 
 
-def _python_room(
+def _python_service(
     name: str, layout: Layout, ports: Ports, common: Mapping[str, str], needs: tuple[str, ...]
-) -> Room:
+) -> ServicePlan:
     health = ports[f"{name}-health"]
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
@@ -321,14 +334,14 @@ def _python_room(
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-    return Room(
+    return ServicePlan(
         name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health)
     )
 
 
 def unresponsive(why: str) -> bool:
-    """Tell from what a room waits for that only a new process will do: no answer, or one that says
-    it is stuck.
+    """Tell from what a service waits for that only a new process will do: no answer, or one that
+    says it is stuck.
     """
     return why == _NO_ANSWER or why.startswith(_STUCK)
 

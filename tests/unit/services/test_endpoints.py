@@ -1,4 +1,4 @@
-"""The notifier's and the federation room's doors, each with its real server: who comes in, and what
+"""The notifier's and the federation service's endpoints, each with its real server: who comes in, and what
 is refused before Kafka is asked.
 """
 
@@ -81,7 +81,7 @@ async def hub(late: Sequence[Entry] = (), **settings: Any) -> AsyncIterator[Dial
 
 
 @asynccontextmanager
-async def doorway(**settings: Any) -> AsyncIterator[Dial]:
+async def link_server(**settings: Any) -> AsyncIterator[Dial]:
     health = Health("federation", 0)
     made = LinkServer(
         FederationSettings(password="secret", **settings),
@@ -104,10 +104,10 @@ def dial(url: str, key: str | None, **more: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("door", [hub, doorway])
+@pytest.mark.parametrize("endpoint", [hub, link_server])
 @pytest.mark.parametrize("key", [None, "root:wrong", "nobody:secret", "ann:secret", "a.b.c"])
-async def test_nobody_comes_in_without_a_key(door: Any, key: str | None) -> None:
-    async with door() as way:
+async def test_nobody_comes_in_without_a_key(endpoint: Any, key: str | None) -> None:
+    async with endpoint() as way:
         with pytest.raises(InvalidStatus, match="401"):
             async with way(key):
                 pass
@@ -126,7 +126,7 @@ async def test_a_link_that_leads_back_to_its_mesh_is_refused_whatever_way_it_too
         settings = GatewaySettings(token_key=token_key, **more)
         return Outbound(settings, Access(lambda: catalog, "root")).reach("root", link=True)
 
-    async with doorway(token_key=secret) as way:
+    async with link_server(token_key=secret) as way:
         port = urlsplit(way(None).uri).port or 0
         with pytest.raises(CatalogError, match="may not be connected to") as refused:
             await asyncio.to_thread(
@@ -141,9 +141,9 @@ async def test_a_link_that_leads_back_to_its_mesh_is_refused_whatever_way_it_too
                 await asyncio.to_thread(link.close)
 
 
-@pytest.mark.parametrize("door", [hub, doorway])
-async def test_pages_of_other_origins_stay_out(door: Any) -> None:
-    async with door() as way:
+@pytest.mark.parametrize("endpoint", [hub, link_server])
+async def test_pages_of_other_origins_stay_out(endpoint: Any) -> None:
+    async with endpoint() as way:
         with pytest.raises(InvalidStatus, match="403"):
             async with way("root:secret", origin="http://evil.example"):
                 pass
@@ -216,9 +216,9 @@ async def test_one_address_may_not_take_all_places() -> None:
             pass
 
 
-@pytest.mark.parametrize(("door", "limit"), [(hub, "max_clients"), (doorway, "max_links")])
-async def test_a_service_takes_so_many_and_no_more(door: Any, limit: str) -> None:
-    async with door(**{limit: 1}) as way:
+@pytest.mark.parametrize(("endpoint", "limit"), [(hub, "max_clients"), (link_server, "max_links")])
+async def test_a_service_takes_so_many_and_no_more(endpoint: Any, limit: str) -> None:
+    async with endpoint(**{limit: 1}) as way:
         async with way("root:secret"):
             with pytest.raises(InvalidStatus, match="503") as refused:
                 async with way("ann:anns password"):
@@ -246,7 +246,7 @@ REFUSED = [
 async def test_a_link_asks_for_the_right_of_each_channel(
     request_: dict[str, Any], words: str
 ) -> None:
-    async with doorway() as way:
+    async with link_server() as way:
         answer = await ask(way, "ann:anns password", {"ch": 1, **request_})
         assert (answer["type"], answer["code"]) == ("error", "E_FORBIDDEN") and words in answer[
             "message"
@@ -254,7 +254,7 @@ async def test_a_link_asks_for_the_right_of_each_channel(
 
 
 async def test_a_link_gives_what_is_granted() -> None:
-    async with doorway() as way:
+    async with link_server() as way:
         described = await ask(
             way, "ann:anns password", {"ch": 1, "op": "describe", "database": "d", "table": "mine"}
         )
@@ -287,7 +287,7 @@ async def test_a_link_gives_what_is_granted() -> None:
 
 @pytest.mark.parametrize("request_", [r for r, _ in REFUSED])
 async def test_H15_a_peer_refuses_by_name_what_it_does_not_know(request_: dict[str, Any]) -> None:
-    async with doorway() as way:
+    async with link_server() as way:
         answer = await ask(way, "root:secret", {"ch": 1, **request_, "sparkle": True})
         assert (
             answer["code"] == "E_REQUEST"

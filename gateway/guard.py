@@ -23,7 +23,7 @@ from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.runtime import audit, log, traces
 from penstock.runtime.limits import Open, Rate
 
-_log = log.get("gateway.door")
+_log = log.get("gateway.guard")
 _USER = "penstock.user"
 _SESSION_ENDS = "penstock.session_ends"
 _UNTRACED = contextlib.nullcontext()
@@ -33,7 +33,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
-class Door:
+class RequestGuard:
     """Wraps handlers. `origins` are the pages, besides our own, that a browser may call from."""
 
     login: Login
@@ -42,7 +42,7 @@ class Door:
     rate: Rate
     open: Open
 
-    def guard(
+    def wrap(
         self,
         handler: Handler,
         answer: Callable[[PenstockError], web.Response] = http.error_response,
@@ -122,7 +122,7 @@ def _parting(request: web.Request, response: web.Response) -> web.Response:
 
 
 def user_of(request: web.Request) -> str:
-    """Return who sent a request that came through the door."""
+    """Return who sent a request that came through the guard."""
     return str(request[_USER])
 
 

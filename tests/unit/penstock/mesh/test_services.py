@@ -7,17 +7,17 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, ports_from
-from penstock.mesh.rooms import PACKAGES, _ask, addresses, check_rooms, listeners
+from penstock.mesh.services import PACKAGES, _ask, addresses, check_services, listeners
 from penstock.runtime.health import Health
 
 
-def test_unknown_rooms_are_named_together() -> None:
-    with pytest.raises(ConfigError, match="attic: no such room; cellar: no such room"):
-        check_rooms(("kafka", "attic", "cellar"))
+def test_unknown_services_are_named_together() -> None:
+    with pytest.raises(ConfigError, match="attic: no such service; cellar: no such service"):
+        check_services(("kafka", "attic", "cellar"))
 
 
 @pytest.mark.parametrize(
-    ("room", "names"),
+    ("service", "names"),
     [
         ("kafka", ["kafka", "controller"]),
         ("redis", ["redis"]),
@@ -25,8 +25,8 @@ def test_unknown_rooms_are_named_together() -> None:
         ("gateway", ["gateway", "gateway-health"]),
     ],
 )
-def test_ports_a_room_binds(room: str, names: list[str]) -> None:
-    assert listeners(room) == names
+def test_ports_a_service_binds(service: str, names: list[str]) -> None:
+    assert listeners(service) == names
 
 
 def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
         assert layout.secret(name).read_text().strip() not in str(found)
 
 
-def test_what_a_room_waits_for_is_shown() -> None:
+def test_what_a_service_waits_for_is_shown() -> None:
     with Health("attic", wait_for=("catalog",)) as health:
         assert _ask(health.port) == "catalog: not started yet"
         health.ready("catalog")
@@ -46,7 +46,7 @@ def test_what_a_room_waits_for_is_shown() -> None:
     assert _ask(health.port) == "its health port"
 
 
-def test_every_room_has_a_package() -> None:
+def test_every_service_has_a_package() -> None:
     assert list(PACKAGES) == ["gateway", "store", "spark", "notifier", "snode", "federation"]
 
 

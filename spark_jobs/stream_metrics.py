@@ -1,6 +1,4 @@
-"""Figures of all streams as metrics of the driver: summed over processors from what those report to
-Redis.
-"""
+"""Metrics of all streams, in the driver: sums over what the processors report to Redis."""
 
 from __future__ import annotations
 
@@ -27,7 +25,13 @@ _SHOWN = {
 }
 
 
-class Figures(Collector):
+_FAILED = {
+    "partitions": "Partitions in which a stream has stopped",
+    "lanes": "The former name of penstock_stream_failed_partitions",
+}
+
+
+class StreamMetrics(Collector):
     """Gauges and a histogram per stream, called `database.stream`."""
 
     def __init__(self, client: redis.Redis, registry: CollectorRegistry) -> None:
@@ -36,12 +40,10 @@ class Figures(Collector):
             k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry)
             for k, text in _SHOWN.items()
         }
-        self._broken = Gauge(
-            "penstock_stream_failed_lanes",
-            "Lanes in which a stream has stopped",
-            ["stream"],
-            registry=registry,
-        )
+        self._broken = [
+            Gauge(f"penstock_stream_failed_{what}", text, ["stream"], registry=registry)
+            for what, text in _FAILED.items()
+        ]
         self._known: set[str] = set()
         #: by stream: what each of its processors has counted
         self._counted: dict[str, list[Mapping[str, Any]]] = {}
@@ -74,7 +76,7 @@ class Figures(Collector):
         """Read them anew."""
         streams = {f"{s.database}.{s.name}": s.id for s in catalog.streams()}
         for gone in self._known - streams.keys():
-            for gauge in (*self._gauges.values(), self._broken):
+            for gauge in (*self._gauges.values(), *self._broken):
                 gauge.remove(gone)
         self._known = set(streams)
         pipe = self._redis.pipeline(transaction=False)
@@ -87,5 +89,7 @@ class Figures(Collector):
             ]
             for key, gauge in self._gauges.items():
                 gauge.labels(name).set(sum(s[key] for s in found))
-            self._broken.labels(name).set(sum(str(f).startswith(names.FAILED) for f in fields))
+            failed = sum(str(f).startswith(names.FAILED) for f in fields)
+            for gauge in self._broken:
+                gauge.labels(name).set(failed)
         self._counted = processors

@@ -1,4 +1,4 @@
-"""Mutated bytes for everything that decodes what others send: `python -m tests.fuzz.doors COUNT
+"""Mutated bytes for everything that decodes what others send: `python -m tests.fuzz.endpoints COUNT
 SEED`.
 
 Ends with status 0 when each of them was taken or refused with an error of ours. A crash of the
@@ -125,7 +125,7 @@ def _text(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
 
-def doors() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
+def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
     """Each decoder, and good bytes for it."""
     decode, message = _avro()
     plain = _TABLE.drop_columns("s").append_column(
@@ -194,7 +194,7 @@ def mutated(good: bytes, chance: random.Random) -> bytes:
 def run(count: int, seed: int) -> str:
     """Try *count* mutations; return what went wrong, or an empty text."""
     chance = random.Random(seed)
-    known = doors()
+    known = endpoints()
     for number in range(count):
         name = chance.choice(list(known))
         decode, samples = known[name]

@@ -1,4 +1,4 @@
-"""A mesh for tests of its doors: every service that answers somebody, and no stream jobs, which
+"""A mesh for tests of its endpoints: every service that answers somebody, and no stream jobs, which
 these tests can do without.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.conftest import PATIENT
 
-ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
+SERVICES = ("kafka", "redis", "gateway", "store", "notifier")
 #: of the accounts that tests make
 PASSWORD = "correct horse battery"
 
@@ -20,11 +20,11 @@ PASSWORD = "correct horse battery"
 def mesh_without_jobs(
     directory: Path,
     *,
-    rooms: tuple[str, ...] = ROOMS,
+    services: tuple[str, ...] = SERVICES,
     environment: Mapping[str, str] | None = None,
     nodes: int = 0,
 ) -> Iterator[RunningMesh]:
     """Run it in *directory*; *environment* and *nodes* are those of `running_mesh`."""
     own = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", **(environment or {})}
-    with running_mesh(directory, rooms=rooms, environment=own, nodes=nodes) as running:
+    with running_mesh(directory, services=services, environment=own, nodes=nodes) as running:
         yield running
