@@ -20,8 +20,8 @@ _RUNNING = {"PENSTOCK_KAFKA_BOOTSTRAP": "127.0.0.1:1", "PENSTOCK_KAFKA_SECURITY"
 
 
 def _state(**given: Any) -> dict[str, Any]:
-    room = {"state": "ready", "why": "", "restarts": 0}
-    return {"ready": True, "settings": _RUNNING, "rooms": {"kafka": room}, **given}
+    service = {"state": "ready", "why": "", "restarts": 0}
+    return {"ready": True, "settings": _RUNNING, "services": {"kafka": service}, **given}
 
 
 def _run(root: Path, *words: str) -> Result:
@@ -79,11 +79,11 @@ def test_a_mesh_that_is_not_ready_is_not_asked(tmp_path, monkeypatch):
     assert _run(tmp_path).exit_code in (0, 1)
 
 
-def test_hosts_of_single_rooms_are_looked_at(monkeypatch):
+def test_hosts_of_single_services_are_looked_at(monkeypatch):
     monkeypatch.setenv("PENSTOCK_STORE_HOST", "0.0.0.0")
     monkeypatch.setenv("PENSTOCK_HOSTILE", "no host of a room")
-    assert "0.0.0.0" in doctor._hosts_of_rooms()
-    assert "no host of a room" not in doctor._hosts_of_rooms()
+    assert "0.0.0.0" in doctor._hosts_of_services()
+    assert "no host of a room" not in doctor._hosts_of_services()
 
 
 def test_the_password_is_the_one_that_is_set_or_made(tmp_path):

@@ -77,7 +77,7 @@ def test_a_clock_that_nobody_has_is_refused_before_anything_starts(tmp_path):
 
 
 def test_a_room_that_nobody_has_is_refused_too(tmp_path):
-    done = _run("up", "--rooms", "kafka,attic", root=tmp_path)
+    done = _run("up", "--services", "kafka,attic", root=tmp_path)
     assert isinstance(done.exception, ConfigError)
     assert "attic" in str(done.exception)
 

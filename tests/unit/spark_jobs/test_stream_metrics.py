@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from penstock import names
 from penstock.runtime.health import SECONDS
-from spark_jobs.figures import Figures
+from spark_jobs.stream_metrics import StreamMetrics
 from tests.unit.spark_jobs.driver_kit import MemoryRedis, Reader, database, source, stream
 
 
@@ -19,13 +19,13 @@ def _stats(**given: Any) -> str:
 
 
 class _Shown:
-    """Figures of the streams `a` (7) and `b` (8)."""
+    """Metrics of the streams `a` (7) and `b` (8)."""
 
     def __init__(self) -> None:
         self.redis: Any = MemoryRedis()
         self.reader = Reader(database(), source(), stream(7, "a"), stream(8, "b"))
         self.registry = CollectorRegistry()
-        self.figures = Figures(self.redis, self.registry)
+        self.figures = StreamMetrics(self.redis, self.registry)
 
     def said(self, stream_id: int, partition: int, **given: Any) -> None:
         field = f"{names.STATS}in.db:{partition}"
@@ -59,8 +59,8 @@ def test_partitions_in_which_a_stream_has_stopped_are_counted():
     for partition in (0, 2):
         field = f"{names.FAILED}in.db:{partition}"
         shown.redis.hset(names.stream_status(7), field, "why")
-    assert shown.value("failed_lanes", "db.a") == 2
-    assert shown.value("failed_lanes", "db.b") == 0
+    assert shown.value("failed_partitions", "db.a") == 2
+    assert shown.value("failed_partitions", "db.b") == 0
 
 
 def test_a_stream_that_is_gone_is_shown_no_more():
@@ -68,7 +68,7 @@ def test_a_stream_that_is_gone_is_shown_no_more():
     assert shown.value("rows_in", "db.b") == 0
     shown.reader.remove(8)
     assert shown.value("rows_in", "db.b") is None
-    assert shown.value("failed_lanes", "db.b") is None
+    assert shown.value("failed_partitions", "db.b") is None
     assert shown.value("rows_in", "db.a") == 0
 
 
