@@ -132,13 +132,16 @@ class Outbox:
             else:
                 where = f"{result.topic}:{result.partition}"
                 generation.ends[where] = max(generation.ends.get(where, 0), result.offset + 1)
-            due = self._due() if self._failure is None else []
+            due = self._due()
         _run(due)
         with self._lock:
             self._lock.notify_all()
 
     def _due(self) -> list[tuple[Callable[[Ends], None], Ends]]:
+        """Return what may run now, with the ends it is told: nothing behind a failed delivery."""
         due: list[tuple[Callable[[Ends], None], Ends]] = []
+        if self._failure is not None:
+            return due
         while self._generations[0].closed and not self._generations[0].pending:
             first = self._generations.popleft()
             self._ends.update(first.ends)

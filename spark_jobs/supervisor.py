@@ -172,15 +172,17 @@ class QuerySupervisor:
 
     def _report_readiness(self, wanted: dict[str, Wanted], starved: list[Wanted]) -> None:
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
-        more = (
-            "set PENSTOCK_SPARK_SLOTS"
-            if self._settings.master == "local"
-            else f"the cluster has {self._sessions.slots()}, add workers"
-        )
-        why = f"no task slots for {', '.join(w.topic for w in starved)}: {more}" if starved else ""
-        self._health.ready(
-            "queries", not starved and not waiting, why or f"not read yet: {', '.join(waiting)}"
-        )
+        why = ""
+        if starved:
+            more = (
+                "set PENSTOCK_SPARK_SLOTS"
+                if self._settings.master == "local"
+                else f"the cluster has {self._sessions.slots()}, add workers"
+            )
+            why = f"no task slots for {', '.join(w.topic for w in starved)}: {more}"
+        elif waiting:
+            why = f"not read yet: {', '.join(waiting)}"
+        self._health.ready("queries", not why, why)
 
     def _do(self, action: Action, now: float) -> None:
         topic = action.wanted.topic

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.redis_server import find_redis_server
@@ -37,11 +39,17 @@ def command(layout: Layout) -> list[str]:
 
 
 def is_ready(layout: Layout, ports: Ports) -> bool:
-    """True when it answers PING, which it does not while loading its file."""
+    """True when it answers PING, which it does not while loading its file. Ask once: the caller
+    asks again, and the client's own retries would take seconds.
+    """
     password = layout.secret("redis").read_text(encoding="utf-8").strip()
     try:
         with redis.Redis(
-            port=ports["redis"], password=password, socket_timeout=1, socket_connect_timeout=1
+            port=ports["redis"],
+            password=password,
+            socket_timeout=1,
+            socket_connect_timeout=1,
+            retry=Retry(NoBackoff(), 0),
         ) as client:
             return bool(client.ping())
     except redis.RedisError:

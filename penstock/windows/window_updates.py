@@ -52,7 +52,8 @@ class WindowUpdates:
         self._stream = stream
         self._policy = PublishPolicy(plan.trigger)
         self.outlet = Outlet(scope, ingest.groups, aggregates, clock, replaces)
-        self._renewal = Renewal(
+        #: cuts windows anew where rows have changed
+        self.renewal = Renewal(
             ingest,
             aggregates,
             cutter,
@@ -60,7 +61,7 @@ class WindowUpdates:
             self.outlet.key_type,
             self._policy.keeps_vanished,
         )
-        self.store = self._renewal.store
+        self.store = self.renewal.store
         #: whether a change concerns no window that is over before it
         self._local = regions.by_window and not self.outlet.fills
         #: windows that vanished and whose rows wait for the clock to be taken back
@@ -95,7 +96,7 @@ class WindowUpdates:
         opened = windows.clear()
         vanished = windows.clear()
         if points.height:
-            windows, opened, vanished = self._renewal.renew(windows, points, fresh)
+            windows, opened, vanished = self.renewal.renew(windows, points, fresh)
         t = self._clock.all_t()
         number = windows.get_column("_g").to_numpy()
         stop = windows.get_column("_stop").to_numpy()
@@ -192,7 +193,7 @@ class WindowUpdates:
         """Return the windows of *rows* (sorted) as they are known long after: published, and
         closed.
         """
-        windows = self._renewal.describe(rows)
+        windows = self.renewal.describe(rows)
         state = OPEN if self._policy.kind == "at_once" else CLOSED
         windows = windows.with_columns(
             pl.when("_done").then(state).otherwise(0).cast(pl.Int8).alias("_pub")
@@ -217,7 +218,7 @@ class WindowUpdates:
 
     def completed(self, windows: pl.DataFrame) -> pl.DataFrame:
         """Return *windows* of a state, with what earlier versions did not save of them."""
-        return self._renewal.aggregates.completed(windows)
+        return self.renewal.aggregates.completed(windows)
 
     def restore(self, ghosts: pl.DataFrame) -> None:
         """Take over what `delta` gave."""

@@ -1,0 +1,351 @@
+"""Queries are started, watched, restarted and stopped as the catalog and their lags call for."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from penstock import names
+from penstock.errors import BusError
+from penstock.runtime.clock import ManualClock
+from spark_jobs import supervisor
+from spark_jobs.backlog import CAUTIOUS
+from spark_jobs.settings import SparkSettings
+from spark_jobs.supervisor import QuerySupervisor
+from tests.unit.spark_jobs.driver_kit import (
+    TOPIC,
+    MemoryRedis,
+    Reader,
+    database,
+    source,
+    stream,
+    task,
+)
+
+_EXCHANGE = names.BUILT_IN_TOPICS[names.EXCHANGE]
+
+
+class _Query:
+    """A query of Spark."""
+
+    def __init__(self, topic: str, mode: str, at_once: int) -> None:
+        self.topic = topic
+        self.mode = mode
+        self.at_once = at_once
+        self.isActive = True
+        self.failure: Exception | None = None
+        self.stopped = False
+
+    def exception(self) -> Exception | None:
+        return self.failure
+
+    def end(self, failure: str = "") -> None:
+        self.isActive = False
+        self.failure = Exception(failure) if failure else None
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.isActive = False
+
+
+class _Sessions:
+    """Starts queries of no Spark."""
+
+    def __init__(self) -> None:
+        self.free = 16
+        self.started: list[_Query] = []
+        self.retried: list[int] = []
+        self.refuses = False
+
+    def slots(self) -> int:
+        return self.free
+
+    def query(self, topic: str, topic_id: int, mode: str, operator: Any, at_once: int) -> _Query:
+        if self.refuses:
+            raise BusError("no JVM")
+        self.started.append(_Query(topic, mode, at_once))
+        return self.started[-1]
+
+    def retry(self, attempt: int) -> None:
+        self.retried.append(attempt)
+
+
+class _Admin:
+    def __init__(self) -> None:
+        self.there = {names.EXCHANGE: _EXCHANGE, TOPIC: 2}
+        self.ends: dict[tuple[str, int], int] = {}
+
+    def topics(self) -> dict[str, int]:
+        return dict(self.there)
+
+    def end_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return {place: self.ends.get(place, 0) for place in places}
+
+    def start_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 0)
+
+
+class _Driver:
+    """A supervisor whose rounds a test plays one by one."""
+
+    def __init__(self, root: Path, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.redis: Any = MemoryRedis(self.clock)
+        self.sessions: Any = _Sessions()
+        self.admin: Any = _Admin()
+        self.reader: Any = Reader(database(), source())
+        #: readiness as it was told last
+        self.said: tuple[bool, str] = (False, "")
+        self.registry = CollectorRegistry()
+        self.ended: list[str] = []
+        given: Any = self
+        self.supervisor = QuerySupervisor(
+            SparkSettings(data_dir=root, state_dir=str(root / "state"), **settings),
+            self.sessions,
+            self.reader,
+            self.redis,
+            self.admin,
+            given,
+            given,
+            self.clock,
+            "token",
+        )
+
+    def ready(self, name: str, ready: bool, why: str = "") -> None:
+        """As `Health`."""
+        self.said = (ready, why)
+        if not self._left:
+            self.supervisor.stop()
+            return
+        self._left.pop(0)()
+        self.reader.wake()
+
+    def report(self, wanted: Any, query: Any) -> bool:
+        """As `Epochs`: every epoch of these topics is new."""
+        return wanted.topic in self.ended
+
+    def play(self, *steps: Callable[[], Any]) -> None:
+        """Begin, do one of *steps* behind each round, and end behind the last."""
+        self._left = list(steps)
+        self.supervisor.run()
+
+    def query(self, topic: str = TOPIC) -> _Query:
+        """The query of a topic that was started last."""
+        return next(q for q in reversed(self.sessions.started) if q.topic == topic)
+
+    def tasks(self, *topics: str, **about: Any) -> None:
+        """All tasks of these topics' queries have begun."""
+        for topic in topics:
+            for n in range(self.admin.there[topic]):
+                field = f"task:{n}"
+                self.redis.hset(names.query_progress(topic), field, task(attempt=n, **about))
+
+    def all_begun(self) -> None:
+        self.tasks(names.EXCHANGE, TOPIC)
+
+    def later(self, seconds: float) -> Callable[[], None]:
+        return lambda: self.clock.advance(seconds)
+
+    def metric(self, name: str) -> float | None:
+        return self.registry.get_sample_value(name, {"topic": TOPIC})
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> _Driver:
+    return _Driver(tmp_path)
+
+
+# -------------------------------------------------------------------- starting
+
+
+def test_every_topic_gets_a_query(driver):
+    driver.play()
+    assert {(q.topic, q.mode) for q in driver.sessions.started} == {
+        (names.EXCHANGE, "realtime"),
+        (TOPIC, "realtime"),
+    }
+    assert driver.said[0] is False and "not read yet" in driver.said[1]
+    assert driver.metric("penstock_query_realtime") == 1
+    assert all(q.stopped for q in driver.sessions.started)  # at the end
+
+
+def test_the_jobs_are_ready_once_all_tasks_have_begun(driver):
+    def partly() -> None:
+        assert driver.said == (False, f"not read yet: {TOPIC}")
+        driver.tasks(TOPIC)
+
+    driver.play(lambda: driver.tasks(names.EXCHANGE), partly, lambda: None)
+    assert driver.said == (True, "")
+
+
+def test_whoever_reads_says_so(driver):
+    beats: list[dict[str, Any]] = []
+
+    def look() -> None:
+        text = driver.redis.get(names.query_heartbeat(TOPIC))
+        beats.append(json.loads(text) if text else {})
+
+    driver.play(driver.all_begun, look)
+    assert (beats[0]["mode"], beats[0]["partitions"]) == ("realtime", 2)
+    assert driver.redis.get(names.query_heartbeat(TOPIC)) is None  # stopped
+
+
+def test_tasks_of_an_earlier_query_do_not_count(driver):
+    driver.all_begun()
+    driver.redis.hset(names.query_progress(TOPIC), "0", 7)
+    driver.play(lambda: None)
+    assert driver.said[0] is False
+    assert driver.redis.hgetall(names.query_progress(TOPIC)) == {"0": "7"}
+
+
+def test_without_slots_a_topic_waits_and_says_for_what(driver):
+    driver.sessions.free = 7
+    driver.play(driver.all_begun, lambda: None)
+    assert [q.topic for q in driver.sessions.started] == [names.EXCHANGE]
+    assert driver.said == (False, f"no task slots for {TOPIC}: set PENSTOCK_SPARK_SLOTS")
+
+
+def test_a_topic_that_is_not_made_yet_is_not_read(driver):
+    driver.admin.there[TOPIC] = 1  # one partition of two
+
+    def make() -> None:
+        assert [q.topic for q in driver.sessions.started] == [names.EXCHANGE]
+        driver.admin.there[TOPIC] = 2
+
+    driver.play(make, lambda: None)
+    assert driver.query().mode == "realtime"
+
+
+def test_a_long_backlog_is_caught_up_in_batches_first(driver, monkeypatch):
+    monkeypatch.setattr(supervisor, "mean_size", lambda *given: 1000.0)
+    driver.admin.ends = {(TOPIC, 0): 10**6}
+    driver.clock.advance(10)
+    driver.supervisor._existing = driver.admin.topics()
+
+    def caught_up() -> None:
+        assert (driver.query().mode, driver.query().at_once > CAUTIOUS) == ("microbatch", True)
+        driver.redis.hset(names.query_progress(TOPIC), "0", 10**6)
+        driver.query().end()
+
+    driver.play(caught_up, lambda: None)
+    assert [q.mode for q in driver.sessions.started if q.topic == TOPIC] == [
+        "microbatch",
+        "realtime",
+    ]
+    assert "catching_up" not in driver.redis.hgetall(names.query_progress(TOPIC))
+
+
+def test_a_catch_up_whose_driver_died_goes_on_with_few_at_once(driver):
+    driver.admin.ends = {(TOPIC, 0): 10**6}
+    driver.clock.advance(10)
+    driver.supervisor._existing = driver.admin.topics()
+    driver.redis.hset(names.query_progress(TOPIC), "catching_up", "elsewhere")
+    driver.play()
+    assert (driver.query().mode, driver.query().at_once) == ("microbatch", CAUTIOUS)
+
+
+# -------------------------------------------------------------------- ending
+
+
+def test_a_query_that_fails_is_started_again_after_a_pause(driver):
+    def fail() -> None:
+        driver.query().end("boom")
+
+    def not_yet() -> None:
+        assert len([q for q in driver.sessions.started if q.topic == TOPIC]) == 1
+        driver.clock.advance(0.6)
+
+    driver.play(driver.all_begun, fail, not_yet, lambda: None)
+    assert len([q for q in driver.sessions.started if q.topic == TOPIC]) == 2
+    assert driver.metric("penstock_query_failures_total") == 1
+
+
+def test_a_query_that_cannot_start_has_failed(driver):
+    driver.sessions.refuses = True
+
+    def allow() -> None:
+        assert driver.metric("penstock_query_failures_total") == 1
+        driver.sessions.refuses = False
+        driver.clock.advance(0.6)
+
+    driver.play(allow, lambda: None)
+    assert {q.topic for q in driver.sessions.started} == {names.EXCHANGE, TOPIC}
+
+
+def test_a_checkpoint_that_was_never_whole_is_begun_anew(driver):
+    checkpoint = Path(driver.supervisor._settings.checkpoint(TOPIC, 5))
+    checkpoint.mkdir(parents=True)
+    failure = "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] x"
+    driver.play(lambda: driver.query().end(failure), lambda: None)
+    assert not checkpoint.exists()
+
+
+def test_the_query_of_a_dropped_topic_ends_and_leaves_nothing(driver, tmp_path):
+    state = tmp_path / "state" / "5"
+    state.mkdir(parents=True)
+
+    def drop() -> None:
+        driver.reader.remove(1)
+        driver.reader.remove(5)
+
+    driver.play(driver.all_begun, drop, lambda: None)
+    assert driver.query().stopped
+    assert not state.exists()
+    assert driver.redis.hgetall(names.query_progress(TOPIC)) == {}
+
+
+def test_a_task_whose_worker_has_died_here_is_tried_again_once(driver):
+    here = {"host": socket.gethostname(), "pid": 2**22 + 1}
+    driver.play(lambda: driver.tasks(TOPIC, **here), lambda: None, lambda: None)
+    assert driver.sessions.retried == [0, 1]
+
+
+def test_of_other_machines_spark_hears_by_itself(driver):
+    driver.play(lambda: driver.tasks(TOPIC, host="elsewhere", pid=2**22 + 1), lambda: None)
+    assert driver.sessions.retried == []
+
+
+def test_epochs_are_counted(driver):
+    driver.ended = [TOPIC]
+    driver.play(lambda: None, lambda: None)
+    assert driver.metric("penstock_epochs_total") == 2
+
+
+# -------------------------------------------------------------------- trouble and safe mode
+
+
+def test_without_redis_or_kafka_the_jobs_go_on(driver):
+    def away() -> None:
+        driver.redis.answers = False
+
+    def back() -> None:
+        assert driver.said == (False, "Redis is away")
+        driver.redis.answers = True
+
+    driver.play(driver.all_begun, away, back, lambda: None)
+    assert driver.said == (True, "")
+
+
+def test_in_safe_mode_nothing_runs_and_drops_are_noted(tmp_path):
+    driver = _Driver(tmp_path, safe_mode=True)
+    driver.reader.put(stream())
+    driver.play(lambda: driver.reader.remove(7))
+    assert driver.sessions.started == []
+    assert driver.said == (True, "safe mode: no stream runs")
+    assert driver.redis.get(names.safe_mode()) is not None
+    assert driver.redis.sets[names.safe_mode_drops()] == {"7"}
+
+
+def test_otherwise_safe_mode_is_over(driver):
+    driver.redis.set(names.safe_mode(), "")
+    driver.play()
+    assert driver.redis.get(names.safe_mode()) is None
+    driver.reader.put(stream())
+    driver.reader.remove(7)
+    assert not driver.redis.sets[names.safe_mode_drops()]
