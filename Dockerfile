@@ -1,4 +1,4 @@
-# Every image of Penstock that is not somebody else's. Targets: `room` (all rooms without Spark, the command says which),
+# Every image of Penstock that is not somebody else's. Targets: `service` (all services without Spark, the command says which),
 # `spark` (the same and Java and Spark: master, worker, driver), `edge` (the way in to several gateways and notifiers).
 # Base images are arguments. On a network with a private CA: `--secret id=ca,src=/etc/ssl/certs/ca-certificates.crt`.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
@@ -7,7 +7,7 @@ ARG DEBIAN_IMAGE=debian:bookworm-slim
 
 # Layers are in the order of how seldom they change: a change of our own sources makes a few megabytes anew.
 
-# ---- what rooms need of the lock, in /opt/venv
+# ---- what services need of the lock, in /opt/venv
 FROM ${PYTHON_IMAGE} AS build
 ARG PIP_INDEX_URL=
 ENV UV_SYSTEM_CERTS=1 UV_LINK_MODE=copy UV_HTTP_TIMEOUT=180 UV_NO_CACHE=1 VIRTUAL_ENV=/opt/venv PIP_NO_CACHE_DIR=1
@@ -56,7 +56,7 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt,required
     PENSTOCK_CACHE_DIR=/cache PYTHONPATH=/opt/app:/opt/pyspark /opt/venv/bin/python -c 'from penstock.setup.jars import fetch; fetch("spark")' \
  && cp -r /cache /opt/penstock && chmod -R a+rX /opt/penstock
 
-# ---- what both kinds of room stand on
+# ---- what both kinds of service stand on
 FROM ${PYTHON_IMAGE} AS base
 # a process that reaps what others leave behind is number one; backups may go to an rsync daemon
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends tini rsync >/dev/null && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin \
@@ -68,11 +68,11 @@ ENV PATH=/opt/app/bin:/opt/venv/bin:$PATH PYTHONPATH=/opt/app PYTHONUNBUFFERED=1
     PENSTOCK_HOST=0.0.0.0 PENSTOCK_HEALTH_PORT=7790 PENSTOCK_DATA_DIR=/data ARROW_DEFAULT_MEMORY_POOL=system MALLOC_ARENA_MAX=2
 WORKDIR /data
 ENTRYPOINT ["tini", "--"]
-# a room that cannot reach Kafka for a while gets well by itself; `up --wait` gives up at the first that is unhealthy
+# a service that cannot reach Kafka for a while gets well by itself; `up --wait` gives up at the first that is unhealthy
 HEALTHCHECK --interval=10s --timeout=5s --retries=6 --start-period=120s --start-interval=1s CMD ["ready", "7790"]
 
-# ---- every room but spark_jobs
-FROM base AS room
+# ---- every service but spark_jobs
+FROM base AS service
 COPY --from=app /opt/app /opt/app
 USER 10001:10001
 CMD ["penstock", "--help"]

@@ -79,7 +79,7 @@ demo: setup  ## replay 336,776 flights through the mesh and check every window [
 demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
-bench: setup  ## measure [ONLY=spine|windows|tables|federation]; results in bench/RESULTS.md
+bench: setup  ## measure [ONLY=spine|windows|tables|federation|crossovers]; results in bench/RESULTS.md
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
 
 conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N] [EVERY=N] [WITHOUT=TEXT]
@@ -115,7 +115,7 @@ mesh-up: setup  ## the embedded mesh in the background, without Docker
 mesh-down:  ## stop the embedded mesh
 	@test ! -x $(BIN)/penstock || $(BIN)/penstock down
 
-mesh-status: setup  ## health, ports, memory and restarts of each room of the embedded mesh
+mesh-status: setup  ## health, ports, memory and restarts of each service of the embedded mesh
 	@$(BIN)/penstock status
 
 nightly: test  ## everything, in its long and strict forms; hours

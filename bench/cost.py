@@ -1,5 +1,5 @@
 """streams_100_*, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live,
-and how much memory the rooms take.
+and how much memory the services take.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
     ]
     one, hundred = _costs(stage, profile, "many", [equal[:1], equal[1:]])
     (others,) = _costs(stage, profile, "mixed", [mixed])
-    of = "against one, the same rows, core seconds of the room `spark` for a million rows"
+    of = "against one, the same rows, core seconds of the service `spark` for a million rows"
     mode = stage.mode(names.ingest_topic("mixed"))
     note = f"{_MANY} streams with the same 10 s windows per table {of}"
     record.add(Line("streams_100_cpu", hundred, "s/M rows", baseline=one, mode=mode, note=note))
@@ -94,13 +94,13 @@ def create_stream(stage: Stage, profile: Profile, record: Recorder) -> None:
 
 
 def memory(stage: Stage, profile: Profile, record: Recorder) -> None:
-    """PSS of each room with nothing to do, and of all while 100,000 rows/s go through a stream of
+    """PSS of each service with nothing to do, and of all while 100,000 rows/s go through a stream of
     windows.
     """
     time.sleep(min(profile.warm_seconds, 10))
     idle = stage.memory()
-    for room, mebibytes in idle.items():
-        record.add(Line(f"mem_{room}_idle", mebibytes, "MiB"))
+    for service, mebibytes in idle.items():
+        record.add(Line(f"mem_{service}_idle", mebibytes, "MiB"))
     record.add(
         Line(
             "mem_total_idle",

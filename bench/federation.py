@@ -17,12 +17,13 @@ from bench.profile import Profile
 from bench.report import Line, Recorder, median_line
 from penstock import uri
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.link.address import Address
 from penstock.link.client import Link
 from penstock.link.mirror import RemoteTable
 from penstock.mesh.running import RunningMesh, running_mesh
 
-ROOMS = ("kafka", "redis", "gateway", "store", "federation")
+SERVICES = ("kafka", "redis", "gateway", "store", "federation")
 _ENVIRONMENT = {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
 _T0 = 1_767_225_600_000
 #: as remote tables ask: in no particular order
@@ -39,9 +40,12 @@ def measure(profile: Profile, record: Recorder, chosen: str = "") -> None:
     """
     rows = {"full": 4_000_000, "short": 2_000_000, "quick": 400_000}[profile.name]
     with TemporaryDirectory(prefix="penstock-bench-") as directory:
-        with running_mesh(Path(directory), rooms=ROOMS, environment=_ENVIRONMENT) as mesh:
+        with running_mesh(Path(directory), services=SERVICES, environment=_ENVIRONMENT) as mesh:
             with connect(
-                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=300
+                mesh.gateway_url,
+                user=mesh.user,
+                password=mesh.password,
+                options=ConnectionOptions(timeout=300),
             ) as client:
                 _run(mesh, client, rows, profile, record)
 

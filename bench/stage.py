@@ -22,10 +22,11 @@ from penstock.bus import Admin
 from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import RemoteError
 from penstock.mesh.process import proportional_memory
-from penstock.mesh.rooms import ALL_ROOMS
 from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.mesh.services import ALL_SERVICES
 
 _PATIENCE = 900.0
 
@@ -73,11 +74,11 @@ class Stage:
         return "microbatch" if "microbatch" in text else "realtime" if text else "-"
 
     @contextlib.contextmanager
-    def held(self, room: str = "spark") -> Iterator[None]:
-        """Stop every process of a room where it is, and let it go on afterwards: warm, and with a
+    def held(self, service: str = "spark") -> Iterator[None]:
+        """Stop every process of a service where it is, and let it go on afterwards: warm, and with a
         backlog.
         """
-        processes = self.mesh.processes(room)
+        processes = self.mesh.processes(service)
         for process in processes:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGSTOP)
@@ -117,21 +118,21 @@ class Stage:
                 )
             time.sleep(0.02)
 
-    def cpu(self, room: str) -> float:
-        """CPU seconds of a room so far, of its processes that ended too."""
+    def cpu(self, service: str) -> float:
+        """CPU seconds of a service so far, of its processes that ended too."""
         total = 0.0
-        for process in self.mesh.processes(room):
+        for process in self.mesh.processes(service):
             with contextlib.suppress(psutil.NoSuchProcess):
                 t = process.cpu_times()
                 total += t.user + t.system + t.children_user + t.children_system
         return total
 
     def memory(self) -> dict[str, float]:
-        """PSS of each room in MiB."""
-        rooms = self.mesh.state()["rooms"]
+        """PSS of each service in MiB."""
+        services = self.mesh.state()["services"]
         return {
             name: proportional_memory(int(r["pid"])) / 2**20
-            for name, r in rooms.items()
+            for name, r in services.items()
             if r["pid"]
         }
 
@@ -176,15 +177,23 @@ class Drained:
 
 @contextlib.contextmanager
 def stage(
-    rooms: tuple[str, ...] = ALL_ROOMS, environment: Mapping[str, str] | None = None, nodes: int = 0
+    services: tuple[str, ...] = ALL_SERVICES,
+    environment: Mapping[str, str] | None = None,
+    nodes: int = 0,
 ) -> Iterator[Stage]:
     """A fresh mesh for the length of a `with`; its data is removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
-        with running_mesh(directory, rooms=rooms, environment=environment, nodes=nodes) as mesh:
+        # held processes do not answer, and are not to be started again for it
+        with running_mesh(
+            directory, services=services, environment=environment, nodes=nodes, silent_seconds=0
+        ) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(
-                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=120.0
+                mesh.gateway_url,
+                user=mesh.user,
+                password=mesh.password,
+                options=ConnectionOptions(timeout=120.0),
             )
             try:
                 yield Stage(

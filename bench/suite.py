@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench import (
     cost,
+    crossovers,
     federation,
     gateway,
     history,
@@ -24,10 +25,10 @@ from bench import (
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
-from penstock.mesh.rooms import ALL_ROOMS
+from penstock.mesh.services import ALL_SERVICES
 
 Part = Callable[[Stage, Profile, Recorder], None]
-_STREAM_ROOMS = ("kafka", "redis", "gateway", "spark")
+_STREAM_SERVICES = ("kafka", "redis", "gateway", "spark")
 
 
 def _attempt(name: str, record: Recorder, action: Callable[[], None]) -> None:
@@ -40,7 +41,11 @@ def _attempt(name: str, record: Recorder, action: Callable[[], None]) -> None:
 
 
 def _staged(
-    rooms: tuple[str, ...], parts: dict[str, Part], profile: Profile, record: Recorder, chosen: str
+    services: tuple[str, ...],
+    parts: dict[str, Part],
+    profile: Profile,
+    record: Recorder,
+    chosen: str,
 ) -> None:
     """Run parts on one mesh."""
     wanted = {
@@ -48,7 +53,7 @@ def _staged(
     }
     if not wanted:
         return
-    with stage(rooms) as on:
+    with stage(services) as on:
         for name, part in wanted.items():
             _attempt(name, record, lambda part=part: part(on, profile, record))  # type: ignore[misc]
 
@@ -68,9 +73,9 @@ def _spine(profile: Profile, record: Recorder, chosen: str) -> None:
     _attempt(
         "mesh of the stream jobs",
         record,
-        lambda: _staged(_STREAM_ROOMS, alone, profile, record, chosen),
+        lambda: _staged(_STREAM_SERVICES, alone, profile, record, chosen),
     )
-    _attempt("whole mesh", record, lambda: _staged(ALL_ROOMS, whole, profile, record, chosen))
+    _attempt("whole mesh", record, lambda: _staged(ALL_SERVICES, whole, profile, record, chosen))
 
 
 def _windows(profile: Profile, record: Recorder, chosen: str) -> None:
@@ -80,7 +85,7 @@ def _windows(profile: Profile, record: Recorder, chosen: str) -> None:
     _attempt(
         "mesh of the stream jobs",
         record,
-        lambda: _staged(_STREAM_ROOMS, through, profile, record, chosen),
+        lambda: _staged(_STREAM_SERVICES, through, profile, record, chosen),
     )
 
 
@@ -95,6 +100,7 @@ def _tables(profile: Profile, record: Recorder, _: str) -> None:
 
 
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
+    "crossovers": crossovers.measure,
     "windows": _windows,
     "spine": _spine,
     "federation": federation.measure,

@@ -93,9 +93,7 @@ def _rates(on: Stage, profile: Profile, record: Recorder) -> None:
             return block.set_column(0, "ts", times)
 
         on.client.execute(f"CREATE TABLE bt.plain{batch} ({columns})")
-        ha = on.client.ha_stream_table(
-            GROUP, penstock.table(NAMES, TYPES), f"bt.ha{batch}", 100_000
-        )
+        ha = on.client.ha.create(GROUP, penstock.table(NAMES, TYPES), f"bt.ha{batch}", 100_000)
         for mode in ("sync", "piped"):
             _pair(on, profile, record, mode, batch, ha, block, stamped)
         ha.close()
@@ -179,7 +177,7 @@ def _written(
 
 def _latency(on: Stage, profile: Profile, record: Recorder) -> None:
     """One row at a time, 100 a second: from `append` called to the handler called."""
-    table = on.client.ha_stream_table(
+    table = on.client.ha.create(
         GROUP, penstock.table(["ts", "sent"], ["TIMESTAMP", "BIGINT"]), "bt.latency", 100_000
     )
     late: list[float] = []
@@ -188,7 +186,12 @@ def _latency(on: Stage, profile: Profile, record: Recorder) -> None:
         now = time.monotonic_ns()
         late.extend((now - sent) / 1e6 for sent in message.table.column("sent").to_pylist())
 
-    sub = on.client.subscribe_table(None, "bt.latency", "bench", -1, handler, True, reconnect=True)
+    sub = on.client.ha.subscribe(
+        "bt.latency",
+        handler,
+        "bench",
+        options=penstock.SubscriptionOptions(msg_as_table=True, reconnect=True),
+    )
     end = time.monotonic() + profile.latency_seconds
     while time.monotonic() < end:
         table.append([{"ts": time.time_ns() // 10**6, "sent": time.monotonic_ns()}])
@@ -213,7 +216,7 @@ def _subscribers(on: Stage, profile: Profile, record: Recorder) -> None:
     """A hundred subscriptions in one program, each gets every row."""
     count = 100
     wanted = 20_000 if profile.name != "quick" else 2_000
-    table = on.client.ha_stream_table(GROUP, penstock.table(NAMES, TYPES), "bt.fan", 100_000)
+    table = on.client.ha.create(GROUP, penstock.table(NAMES, TYPES), "bt.fan", 100_000)
     left = [count]
     lock = threading.Condition()
     got = [0] * count
@@ -229,7 +232,13 @@ def _subscribers(on: Stage, profile: Profile, record: Recorder) -> None:
         return handler
 
     subs = [
-        on.client.subscribe_table(None, "bt.fan", f"s{i}", 0, handler_of(i), True, reconnect=True)
+        on.client.ha.subscribe(
+            "bt.fan",
+            handler_of(i),
+            f"s{i}",
+            offset=0,
+            options=penstock.SubscriptionOptions(msg_as_table=True, reconnect=True),
+        )
         for i in range(count)
     ]
     begin = time.monotonic()
@@ -260,7 +269,7 @@ def _memory(on: Stage, profile: Profile, record: Recorder) -> None:
     """Ten million rows with a cache limit of 100,000."""
     total = 10_000_000 if profile.name != "quick" else 500_000
     before = on.memory()
-    table = on.client.ha_stream_table(GROUP, penstock.table(NAMES, TYPES), "bt.big", 100_000)
+    table = on.client.ha.create(GROUP, penstock.table(NAMES, TYPES), "bt.big", 100_000)
     block = rows(10_000)
     for _ in range(total // 10_000):
         table.submit(block)

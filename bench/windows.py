@@ -9,16 +9,14 @@ turns one of half a second ago and one whose window has closed.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from bench.alone import alone
 from bench.profile import Profile
 from bench.report import Line, Recorder, median_line
 from penstock.errors import PenstockError
@@ -131,22 +129,12 @@ def measure(profile: Profile, record: Recorder) -> None:
     """One line a window kind; in a process of its own, where polars has one thread as in the stream
     jobs' workers.
     """
-    before = os.environ.get("POLARS_MAX_THREADS")
-    os.environ["POLARS_MAX_THREADS"] = "1"
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            for kind in _KINDS:
-                try:
-                    record.add(
-                        pool.submit(_kind, kind, profile.kernel_rows, profile.rounds).result()
-                    )
-                except PenstockError as error:
-                    record.problem(f"windows_{kind}: {error}")
-    finally:
-        if before is None:
-            del os.environ["POLARS_MAX_THREADS"]
-        else:
-            os.environ["POLARS_MAX_THREADS"] = before
+    with alone() as pool:
+        for kind in _KINDS:
+            try:
+                record.add(pool.submit(_kind, kind, profile.kernel_rows, profile.rounds).result())
+            except PenstockError as error:
+                record.problem(f"windows_{kind}: {error}")
 
 
 def _kind(kind: str, rows: int, rounds: int) -> Line:

@@ -92,7 +92,7 @@ class Coalescer:
         stands alone.
         """
         groups: dict[tuple[Any, ...], list[PendingWrite]] = {}
-        room: dict[tuple[Any, ...], int] = {}
+        service: dict[tuple[Any, ...], int] = {}
         taken = 0
         while self._queue:
             write = self._queue[0][1]
@@ -101,12 +101,12 @@ class Coalescer:
                 write.layout.schema_id,
                 id(write) if write.claim else None,
             )
-            left = room.get(group, ROWS_PER_RECORD * write.layout.partitions)
+            left = service.get(group, ROWS_PER_RECORD * write.layout.partitions)
             if group in groups and left < write.rows:
                 break
             self._queue.popleft()
             groups.setdefault(group, []).append(write)
-            room[group] = left - write.rows
+            service[group] = left - write.rows
             self._queued_rows -= write.rows
             taken += 1
         self._together = taken

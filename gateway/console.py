@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from aiohttp import web
 
-from gateway.door import Door
+from gateway.guard import RequestGuard
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self';"
@@ -22,7 +22,7 @@ class Console:
     def __init__(self) -> None:
         self._page = files("gateway").joinpath("console.html").read_bytes()
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
         return [web.get("/", self._show)]
 
     async def _show(self, request: web.Request) -> web.Response:

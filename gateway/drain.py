@@ -22,7 +22,7 @@ from aiohttp import web
 from gateway import http
 from gateway.children import text
 from gateway.ddl.definer import Definer
-from gateway.door import Door, user_of
+from gateway.guard import RequestGuard, user_of
 from gateway.intake import database_of
 from penstock import names
 from penstock.auth.access import Access
@@ -41,8 +41,8 @@ class Drain:
         self._redis = client
         self._access = access
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        return [web.post("/v1/drain", door.guard(self._drain))]
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        return [web.post("/v1/drain", guard.wrap(self._drain))]
 
     async def _drain(self, request: web.Request) -> web.Response:
         depth = request.query.get("depth", "1")

@@ -19,15 +19,15 @@ from aiohttp import web
 from gateway import http, notices
 from gateway.ddl import growth
 from gateway.ddl.definer import Definer, Elsewhere
-from gateway.door import Door, body, user_of
 from gateway.forward import Forwarder
+from gateway.guard import RequestGuard, body, user_of
 from gateway.idempotency import Receipt
 from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
 from gateway.lines import LineError, Point, Unsigned, parse
 from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.row_error import RowError
-from penstock import names
+from penstock import names, tuning
 from penstock.auth.access import Access
 from penstock.errors import PenstockError, SchemaError
 from penstock.runtime.clock import Clock
@@ -47,8 +47,6 @@ _UNITS = {
     "h": 3600 * 10**9,
 }
 _SMALLEST_TEXT = 64
-#: texts longer than this are parsed in a worker thread
-_LONG = 64 * 1024
 
 
 class Influx:
@@ -68,9 +66,9 @@ class Influx:
         self._access = access
         self._clock = clock
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        first = door.guard(self._write_v1, _error_v1)
-        second = door.guard(self._write_v2, _error_v2)
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        first = guard.wrap(self._write_v1, _error_v1)
+        second = guard.wrap(self._write_v2, _error_v2)
         return [
             web.post("/influxdb/v1/write", first),
             web.post("/write", first),
@@ -280,7 +278,9 @@ async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
         text = data.decode()
     except UnicodeDecodeError as wrong:
         raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-    return parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+    if len(text) < tuning.LINE_CHARACTERS_PARSED_IN_LOOP:
+        return parse(text)
+    return await asyncio.to_thread(parse, text)
 
 
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:

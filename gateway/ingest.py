@@ -18,9 +18,10 @@ import pyarrow as pa
 from aiohttp import web
 
 from gateway import http, notices, times
-from gateway.door import Door, body, user_of
+from gateway.guard import RequestGuard, body, user_of
 from gateway.intake import WriteIntake
 from gateway.rest import ARROW
+from penstock import tuning
 from penstock.errors import SchemaError
 from penstock.rows import arrow_reader
 from penstock.rows.arrow_reader import Limits
@@ -77,7 +78,7 @@ async def from_arrow(data: bytes, limits: Limits = arrow_reader.DEFAULT) -> pa.T
     """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises
     SchemaError.
     """
-    if len(data) <= arrow_reader.INLINE_BYTES:
+    if len(data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
         return arrow_reader.read(data, limits)
     return await asyncio.to_thread(arrow_reader.read, data, limits)
 
@@ -113,8 +114,8 @@ class RowRoutes:
         self._intake = intake
         self._limits = arrow_reader.for_body(max_body)
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        return [web.post("/v1/tables/{db}/{table}/rows", door.guard(self._rows))]
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        return [web.post("/v1/tables/{db}/{table}/rows", guard.wrap(self._rows))]
 
     async def _rows(self, request: web.Request) -> web.Response:
         data = await body(request)

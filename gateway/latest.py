@@ -16,7 +16,7 @@ from aiohttp import web
 
 from gateway import http
 from gateway.children import text
-from gateway.door import Door, user_of
+from gateway.guard import RequestGuard, user_of
 from gateway.intake import WriteIntake
 from penstock import names
 from penstock.catalog.stored import present
@@ -33,8 +33,8 @@ class LatestRoutes:
         self._intake = intake
         self._redis = client
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        return [web.get("/v1/tables/{db}/{table}/last", door.guard(self._last))]
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        return [web.get("/v1/tables/{db}/{table}/last", guard.wrap(self._last))]
 
     async def _last(self, request: web.Request) -> web.Response:
         layout, child = await self._intake.locate_for(

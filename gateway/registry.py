@@ -13,7 +13,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from gateway import http
-from gateway.door import Door, user_of
+from gateway.guard import RequestGuard, user_of
 from penstock.auth.access import Access, visible
 from penstock.catalog.view import Catalog
 from penstock.codec import subjects as registry
@@ -34,7 +34,7 @@ class SchemaRegistryRoutes:
         """Return what the user may see: a table that is not theirs has no subject here."""
         return visible(self._all(), self._access, user_of(request))
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
         def get(path: str, handler: Callable[[web.Request], object]) -> web.RouteDef:
             async def call(request: web.Request) -> web.Response:
                 try:
@@ -42,7 +42,7 @@ class SchemaRegistryRoutes:
                 except _Missing as missing:
                     return _answer({"error_code": missing.number, "message": missing.words}, 404)
 
-            return web.get(path, door.guard(call, _error))
+            return web.get(path, guard.wrap(call, _error))
 
         return [
             get("/schemas/types", lambda _: ["AVRO"]),

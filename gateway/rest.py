@@ -16,16 +16,15 @@ from typing import Any
 from aiohttp import web
 
 from gateway import answers, http, notices, times
-from gateway.door import Door, body, user_of, with_password
+from gateway.guard import RequestGuard, body, user_of, with_password
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
+from penstock import tuning
 from penstock.auth.login import Login
 from penstock.errors import PenstockError, SchemaError
 from penstock.runtime.clock import Clock
 
 ARROW = "application/vnd.apache.arrow.stream"
-#: answers with more cells are made in a worker thread
-_SMALL = 2_000
 
 
 class SqlRoutes:
@@ -43,14 +42,14 @@ class SqlRoutes:
         self._clock = clock
         self._info = dict(info)
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        sql = door.guard(self._sql, http.tdengine_error)
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        sql = guard.wrap(self._sql, http.tdengine_error)
         return [
             web.post("/rest/sql", sql),
             web.post("/rest/sql/{db}", sql),
             web.get("/rest/login/{user}/{password}", self._log_in),
-            web.post("/v1/query", door.guard(self._query)),
-            web.get("/v1/info", door.guard(self._about)),
+            web.post("/v1/query", guard.wrap(self._query)),
+            web.get("/v1/info", guard.wrap(self._about)),
         ]
 
     async def _sql(self, request: web.Request) -> web.Response:
@@ -144,7 +143,9 @@ async def _render(
     answer: answers.Answer, told: Sequence[str], tz: str, objects: bool, timing: int | None
 ) -> bytes:
     made = partial(answers.to_tdengine, answer, tz=tz, objects=objects, timing=timing, notices=told)
-    if isinstance(answer, answers.Affected) or answer.num_rows * answer.num_columns < _SMALL:
+    if isinstance(answer, answers.Affected):
+        return made()
+    if answer.num_rows * answer.num_columns < tuning.CELLS_RENDERED_IN_LOOP:
         return made()
     return await asyncio.to_thread(made)
 

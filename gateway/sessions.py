@@ -17,7 +17,7 @@ from aiohttp import web
 
 from gateway import http
 from gateway.cookies import CookieSessions
-from gateway.door import COOKIE, Door, body, cookie_of, user_of
+from gateway.guard import COOKIE, RequestGuard, body, cookie_of, user_of
 from gateway.ingest import parse_json
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
@@ -52,16 +52,16 @@ class Sessions:
         self._redis = client
         self._secure = secure
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
         return [
-            web.post("/v1/tokens", door.guard(partial(self._issue, door))),
-            web.delete("/v1/tokens", door.guard(self._revoke)),
+            web.post("/v1/tokens", guard.wrap(partial(self._issue, guard))),
+            web.delete("/v1/tokens", guard.wrap(self._revoke)),
             # a HEAD, which programs send to look at a link, would use it up
             web.get("/login", self._enter, allow_head=False),
             web.post("/logout", self._leave),
         ]
 
-    async def _issue(self, door: Door, request: web.Request) -> web.Response:
+    async def _issue(self, guard: RequestGuard, request: web.Request) -> web.Response:
         """`{"seconds": n}`, or nothing for a day, → `{"token", "expires"}`."""
         data = await body(request)
         asked: Any = parse_json(data) if data.strip() else {}
@@ -71,7 +71,7 @@ class Sessions:
                 'the body is {"seconds": n}', code="E_BODY", hint="or empty, for a token of a day"
             )
         token = self._login.token(
-            user_of(request), seconds=seconds, until=door.ends(request), where=request.remote or ""
+            user_of(request), seconds=seconds, until=guard.ends(request), where=request.remote or ""
         )
         return http.json_response(
             {

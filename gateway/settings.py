@@ -27,7 +27,7 @@ def partitions_here() -> int:
 class GatewaySettings(Settings):
     """The way in. Everything binds to loopback unless `host` says otherwise."""
 
-    room: ClassVar[str] = "gateway"
+    service: ClassVar[str] = "gateway"
     reference_names: ClassVar[Mapping[str, str]] = {
         **Settings.reference_names,
         "notify_allow": "PENSTOCK_NOTIFIER_NOTIFY_ALLOW",

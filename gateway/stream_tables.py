@@ -24,7 +24,7 @@ from aiohttp import web
 
 from gateway import http, row_checks
 from gateway.coalescer import PendingWrite
-from gateway.door import Door, user_of
+from gateway.guard import RequestGuard, user_of
 from gateway.idempotency import Receipt
 from gateway.row_batches import frame_of
 from penstock.auth.access import Access, Visible
@@ -193,16 +193,16 @@ class StreamTableGroups:
     def _describe(self, urls: dict[str, str]) -> dict[str, Any]:
         return self._registry.describe(self.groups, groups_of_tables(self._catalog()), urls)
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
         async def groups(request: web.Request) -> web.Response:
-            seen = Visible(self._catalog(), self._access, user_of(request))
+            seen = groups_of_tables(Visible(self._catalog(), self._access, user_of(request)))
             return http.json_response(
                 await asyncio.to_thread(
                     self._registry.describe, self.groups, seen, self._registry.client_urls
                 )
             )
 
-        return [web.get("/v1/groups", door.guard(groups))]
+        return [web.get("/v1/groups", guard.wrap(groups))]
 
     # ---------------------------------------------------------------- rows
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
-from gateway.door import Door, user_of
+from gateway.guard import RequestGuard, user_of
 from gateway.idempotency import Receipt
 from gateway.ingest import Rows, from_arrow, parse_json, weight
 from gateway.intake import WriteIntake
@@ -39,8 +39,8 @@ class Socket:
         self._max_frame = max_frame
         self._open: set[web.WebSocketResponse] = set()
 
-    def routes(self, door: Door) -> list[web.RouteDef]:
-        return [web.get("/v1/ingest", door.guard(self._connect))]
+    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        return [web.get("/v1/ingest", guard.wrap(self._connect))]
 
     async def close(self) -> None:
         """Tell every client that we go away."""

@@ -1,29 +1,30 @@
 """Penstock: windowed stream computing in SQL over Kafka.
 
 The public Python client is here: `penstock.connect(url, user=…, password=…)`. It is loaded on first
-use, so that the rooms, which share this package, do not pay for it.
+use, so that the services, which share this package, do not pay for it.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.client.connection import Connection, connect
+    from penstock.client.connection_options import ConnectionOptions
     from penstock.client.handler_calls import Message
     from penstock.client.result import Result
     from penstock.client.stream_definitions import (
         StreamDefinition,
         changelog_stream_table,
-        changelogStreamTable,
         keyed_stream_table,
-        keyedStreamTable,
         latest_keyed_stream_table,
-        latestKeyedStreamTable,
         stream_table,
-        streamTable,
     )
+    from penstock.client.stream_table_options import StreamTableOptions
+    from penstock.client.stream_tables import StreamTables
     from penstock.client.subscribe import Subscription, Update
+    from penstock.client.subscription_options import SubscriptionOptions
     from penstock.client.table_handles import StreamTable, TableDefinition, table
     from penstock.client.table_subscription import TableSubscription
     from penstock.client.writer import Writer
@@ -31,64 +32,72 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Connection",
+    "ConnectionOptions",
     "Message",
     "PenstockError",
     "Result",
     "StreamDefinition",
     "StreamTable",
+    "StreamTableOptions",
+    "StreamTables",
     "Subscription",
+    "SubscriptionOptions",
     "TableDefinition",
     "TableSubscription",
     "Update",
     "Writer",
-    "changelogStreamTable",
     "changelog_stream_table",
     "connect",
-    "keyedStreamTable",
     "keyed_stream_table",
-    "latestKeyedStreamTable",
     "latest_keyed_stream_table",
-    "streamTable",
     "stream_table",
     "table",
 ]
 
 _HOME = {
     "Connection": "penstock.client.connection",
+    "ConnectionOptions": "penstock.client.connection_options",
     "Message": "penstock.client.handler_calls",
-    "StreamTable": "penstock.client.table_handles",
-    "TableDefinition": "penstock.client.table_handles",
-    "TableSubscription": "penstock.client.table_subscription",
-    "table": "penstock.client.table_handles",
     "PenstockError": "penstock.errors",
     "Result": "penstock.client.result",
+    "StreamDefinition": "penstock.client.stream_definitions",
+    "StreamTable": "penstock.client.table_handles",
+    "StreamTableOptions": "penstock.client.stream_table_options",
+    "StreamTables": "penstock.client.stream_tables",
     "Subscription": "penstock.client.subscribe",
+    "SubscriptionOptions": "penstock.client.subscription_options",
+    "TableDefinition": "penstock.client.table_handles",
+    "TableSubscription": "penstock.client.table_subscription",
     "Update": "penstock.client.subscribe",
     "Writer": "penstock.client.writer",
+    "changelog_stream_table": "penstock.client.stream_definitions",
     "connect": "penstock.client.connection",
-    **dict.fromkeys(
-        (
-            "StreamDefinition",
-            "changelogStreamTable",
-            "changelog_stream_table",
-            "keyedStreamTable",
-            "keyed_stream_table",
-            "latestKeyedStreamTable",
-            "latest_keyed_stream_table",
-            "streamTable",
-            "stream_table",
-        ),
-        "penstock.client.stream_definitions",
-    ),
+    "keyed_stream_table": "penstock.client.stream_definitions",
+    "latest_keyed_stream_table": "penstock.client.stream_definitions",
+    "stream_table": "penstock.client.stream_definitions",
+    "table": "penstock.client.table_handles",
 }
 
+#: names of earlier versions that still work, with a DeprecationWarning; those of a connection are
+#: in `penstock.client.old_names`
+_OLD = {
+    "changelogStreamTable": "changelog_stream_table",
+    "keyedStreamTable": "keyed_stream_table",
+    "latestKeyedStreamTable": "latest_keyed_stream_table",
+    "streamTable": "stream_table",
+}
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:
 
-    return getattr(import_module(_HOME[name]), name)
+    def __getattr__(name: str) -> Any:
+        new = _OLD.get(name, name)
+        if new not in _HOME:
+            raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+        if new != name:
+            from penstock.client.old_names import warn
+
+            warn(f"penstock.{name}", f"penstock.{new}")
+        return getattr(import_module(_HOME[new]), new)
 
 
 def __dir__() -> list[str]:

@@ -115,9 +115,9 @@ def stream_status(stream_id: int) -> str:
     return f"penstock:stream:{stream_id}"
 
 
-#: in front of `topic:partition` in the hash of `stream_status`: a lane's counters as JSON
+#: in front of `topic:partition` in the hash of `stream_status`: a processor's counters as JSON
 STATS = "stats:"
-#: the same, in front of why a stream has stopped in a lane
+#: the same, in front of why a stream has stopped in a partition
 FAILED = "failed:"
 #: fields of the same hash that say why a stream is paused for now: a target of NOTIFY is behind, or
 #: it is over its quota
@@ -189,7 +189,7 @@ def notifier_heartbeat() -> str:
 
 
 def nodes() -> str:
-    """Redis hash: field `node:room` → JSON of who that is and when it was last seen."""
+    """Redis hash: field `node:service` → JSON of who that is and when it was last seen."""
     return "penstock:nodes"
 
 

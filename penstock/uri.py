@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from penstock.client.connection import Connection
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.mirror import RemoteTable
@@ -66,7 +67,7 @@ def session(
     """Log in to a deployment for URIs and remote tables.
 
     Args:
-        url: of its gateway (`http://host:port`), or of its federation room (`ws://host:port`,
+        url: of its gateway (`http://host:port`), or of its federation service (`ws://host:port`,
             `wss://host:port`).
         user: to log in as.
         password: of that user.
@@ -175,9 +176,9 @@ def _address(url: str, user: str, password: str, ca_file: str | None) -> Address
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UriError(
             f"{url!r} is no deployment's URL",
-            hint="http://host:port of its gateway, or ws:// or wss:// of its federation room",
+            hint="http://host:port of its gateway, or ws:// or wss:// of its federation service",
         )
-    with Connection(url, user, password, timeout=10.0) as connection:
+    with Connection(url, user, password, options=ConnectionOptions(timeout=10.0)) as connection:
         link = urlsplit(connection.federation_url())
     host = parts.hostname if link.hostname in ("0.0.0.0", "::", None) else link.hostname
     return Address(host, link.port or DEFAULT_PORT, user, password, link.scheme == "wss", ca_file)

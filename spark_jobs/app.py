@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
+from typing import NoReturn
 
 from prometheus_client import Gauge
 
-from penstock import bus
 from penstock.bus import Admin, Publisher
-from penstock.catalog.reader import CatalogReader
 from penstock.coordination import redis_link
-from penstock.coordination.nodes import Presence
 from penstock.runtime import log, vital
 from penstock.runtime.clock import SystemClock
-from penstock.runtime.health import Health
+from penstock.service import Service
 from spark_jobs.controls import Controls
 from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership
@@ -27,32 +24,22 @@ from spark_jobs.supervisor import QuerySupervisor
 
 #: exit status when the JVM or Kafka is gone: whoever supervises starts the process anew
 EXIT_LOST = 70
+_log = log.get(__name__)
 
 
 def run(settings: SparkSettings) -> int:
     """Run until SIGTERM or SIGINT; returns the exit status."""
-    log.configure("spark", settings.log_level)
-    bus.secure(settings.kafka_options)
-    logger = log.get(__name__)
     clock = SystemClock()
-    stop = threading.Event()
-    presence = Presence(settings)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    presence.start()
-    with Health(
-        "spark",
-        settings.health_port,
-        host=settings.host,
-        metrics_key=settings.metrics_secret,
-        wait_for=("session", "catalog", "queries"),
-    ) as health:
+    with Service(settings, waits_for=("session", "catalog", "queries")) as service:
+        health = service.health
+        stop = service.stop
+        # other nodes know of this one before it may lead the jobs
+        service.announce()
         sessions = SparkSessions.start(settings)
+        # Spark has set a handler of its own
+        service.hear_signals()
         health.ready("session")
-        catalog = CatalogReader(
-            settings.kafka_bootstrap, client_id="spark-driver", children=False
-        ).start()
-        health.ready("catalog")
+        catalog = service.read_catalog(children=False, client_id="spark-driver")
         client = redis_link.connect(settings, decode_responses=True, socket_timeout=5)
         leadership = Leadership(
             client,
@@ -60,11 +47,11 @@ def run(settings: SparkSettings) -> int:
             ttl=settings.lease_seconds,
             node=settings.node,
             data_dir=settings.data_dir,
-            on_lost=lambda: os._exit(EXIT_LOST),
+            on_lost=_end_at_once,
         )
         held = Gauge(
             "penstock_lease_held",
-            "1: this room holds the lease",
+            "1: this service holds the lease",
             ["lease"],
             registry=health.registry,
         )
@@ -73,7 +60,6 @@ def run(settings: SparkSettings) -> int:
         if not leadership.wait(
             stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)
         ):
-            presence.close()
             return 0
         health.ready("queries", False, "starting")
         recover(settings, list(topics_to_read(catalog.catalog).values()))
@@ -110,13 +96,18 @@ def run(settings: SparkSettings) -> int:
         try:
             supervisor.run()
         except Exception:
-            logger.exception("the jobs cannot go on in this process")
-            return EXIT_LOST
+            _log.exception("the jobs cannot go on in this process")
+            _end_at_once()
         finally:
             controls.stop()
         sessions.context.stop()
         leadership.release()
-        presence.close()
         publisher.close()
-        catalog.close()
     return 0
+
+
+def _end_at_once() -> NoReturn:
+    """End the process without saying good-bye: other nodes must not think that it has stopped, for
+    its workers may still run.
+    """
+    os._exit(EXIT_LOST)

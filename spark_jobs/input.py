@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from penstock import tuning
 from penstock.codec import schema_ids
 from spark_jobs.task_batches import Columns, TaskBatches
 
@@ -28,8 +29,6 @@ _GATHER = 0.01
 #: of that time a lull may take this part: while a long chunk is at work Spark stands still behind a
 #: full socket, and has to wake up first
 _LULL = 1 / 8
-#: records of a batch that are taken out of it one by one
-_FEW = 16
 
 Numbers = npt.NDArray[np.int64]
 
@@ -153,7 +152,7 @@ class _Taken:
         self._parts: list[Records] = []
 
     def add(self, columns: Columns) -> None:
-        if len(columns[0]) <= _FEW:
+        if len(columns[0]) <= tuning.BATCH_RECORDS_TAKEN_ONE_BY_ONE:
             found = [
                 r for r in zip(*(c.to_pylist() for c in columns), strict=True) if r[0] is not None
             ]

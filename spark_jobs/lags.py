@@ -75,7 +75,7 @@ class Lags:
         )
         self._dead_letters = Gauge(
             "penstock_dead_letters",
-            "Dead letters that all rooms have ever written",
+            "Dead letters that all services have ever written",
             registry=registry,
         )
 

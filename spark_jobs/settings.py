@@ -16,7 +16,7 @@ from penstock.windows.kernel import ROOM
 class SparkSettings(Settings):
     """Defaults fit a laptop."""
 
-    room: ClassVar[str] = "spark"
+    service: ClassVar[str] = "spark"
 
     #: `local` = in this process's JVM with `slots` task slots; else a cluster: `spark://host:7077`,
     #: `k8s://…`, `yarn`

@@ -27,7 +27,8 @@ from penstock.windows.kernel import Delta
 from spark_jobs.replay import Position, Published
 
 _MAX_DELTAS = 50
-_SMALL = 64 * 1024
+#: bytes of deltas that a full snapshot is not worth yet, however small it is
+_DELTAS_KEPT_BYTES = 64 * 1024
 _SCHEMA = pa.schema(
     [
         ("stream", pa.int64()),
@@ -107,7 +108,7 @@ class StateFiles:
         return (
             not self._chain
             or len(self._chain) > _MAX_DELTAS
-            or self._delta_bytes > max(self._full_bytes, _SMALL)
+            or self._delta_bytes > max(self._full_bytes, _DELTAS_KEPT_BYTES)
         )
 
     def load(self) -> Snapshot | None:

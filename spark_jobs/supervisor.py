@@ -29,13 +29,13 @@ from penstock.runtime.clock import Clock, milliseconds
 from penstock.runtime.health import Health
 from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
 from spark_jobs.epochs import Epochs
-from spark_jobs.figures import Figures
 from spark_jobs.lags import LAG_SECONDS, Lags, Progress
 from spark_jobs.leftovers import Leftovers
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, topics_to_read
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
+from spark_jobs.stream_metrics import StreamMetrics
 
 _ROUND_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 15
@@ -107,7 +107,7 @@ class QuerySupervisor:
         self._ended = Counter(
             "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
         )
-        self._figures = Figures(client, registry)
+        self._stream_metrics = StreamMetrics(client, registry)
         catalog.listen(self._note_changes)
 
     def stop(self) -> None:
@@ -156,7 +156,7 @@ class QuerySupervisor:
             self._lags_at = now
             running = {t: q.progress for t, q in self._queries.items()}
             self._lags.measure(wanted.values(), self._existing, running, now)
-            self._figures.measure(self._catalog.catalog)
+            self._stream_metrics.measure(self._catalog.catalog)
             if self._leftovers.due:
                 self._leftovers.remove_all()
         actions, starved = decide(

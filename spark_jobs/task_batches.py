@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from penstock import tuning
 from spark_jobs.pipe import Pipe
 
 Columns = Sequence[pa.Array]
-#: the stream of a task whose first batch has more rows is of a backlog: its messages are mostly
-#: larger than what is read ahead
-_SMALL = 2
 
 
 class InputEnded(Exception):
@@ -56,7 +54,8 @@ class TaskBatches:
         batch = next(self._batches, None)
         if batch is None:
             return None
-        if self._schema is None and self._source is not None and batch.num_rows <= _SMALL:
+        small = batch.num_rows <= tuning.BATCH_ROWS_READ_IN_PLACE
+        if self._schema is None and self._source is not None and small:
             self._schema = pa.schema([pa.field("", pa.struct(list(batch.schema)))])
         columns: Columns = batch.columns
         return columns

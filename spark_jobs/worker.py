@@ -31,6 +31,7 @@ from penstock.repartition import progress
 from penstock.runtime import log
 from penstock.runtime.failpoints import Failpoints
 from penstock.sql.plan import StreamPlan
+from penstock.windows import KernelContext
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
 
@@ -66,6 +67,8 @@ class Worker:
         )
         #: stops this process when another node runs the jobs
         self.guard = Guard(self.redis, token, settings.lease_seconds)
+        #: what the kernels of all processors have in common
+        self.kernels = KernelContext()
         self._reports = ThreadPoolExecutor(1, "reports")
         self._codecs: dict[int, TableCodec] = {}
         self._targets: dict[int, TableCodec] = {}

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import docker
 import pytest
@@ -34,6 +34,7 @@ from testcontainers.compose import DockerCompose  # noqa: E402
 
 from penstock import bus, names  # noqa: E402
 from penstock.client.connection import Connection, connect  # noqa: E402
+from penstock.client.connection_options import ConnectionOptions  # noqa: E402
 from penstock.mesh.layout import free_ports  # noqa: E402
 from tests.documents import ROOT  # noqa: E402
 
@@ -80,7 +81,7 @@ def require_compose() -> None:
 
 @dataclass
 class RunningStack:
-    """A compose project that is up. Has the addresses of a `RunningMesh`; rooms are compose's
+    """A compose project that is up. Has the addresses of a `RunningMesh`; services are compose's
     services.
     """
 
@@ -150,44 +151,52 @@ class RunningStack:
     def _secret(self, name: str) -> str:
         return (self.directory / "secrets" / f"{name}.password").read_text(encoding="utf-8").strip()
 
-    def connect(self, **options: Any) -> Connection:
+    def connect(self, *, timeout: float = 180.0) -> Connection:
         return connect(
-            self.gateway_url, user=self.user, password=self.password, **{"timeout": 180, **options}
+            self.gateway_url,
+            user=self.user,
+            password=self.password,
+            options=ConnectionOptions(timeout=timeout),
         )
 
-    def containers(self, room: str) -> list[Container]:
+    def containers(self, service: str) -> list[Container]:
         """Containers of a service, those that are down too, by their number."""
-        labels = [f"com.docker.compose.project={self.name}", f"com.docker.compose.service={room}"]
+        labels = [
+            f"com.docker.compose.project={self.name}",
+            f"com.docker.compose.service={service}",
+        ]
         found = self.docker.containers.list(all=True, filters={"label": labels})
         return sorted(found, key=lambda c: int(c.labels["com.docker.compose.container-number"]))
 
-    def container(self, room: str, number: int = 1) -> Container:
-        return self.containers(room)[number - 1]
+    def container(self, service: str, number: int = 1) -> Container:
+        return self.containers(service)[number - 1]
 
-    def pid(self, room: str, number: int = 1) -> int:
+    def pid(self, service: str, number: int = 1) -> int:
         """Of the container's first process, on this machine; 0 while it is down."""
-        return int(self.container(room, number).attrs["State"]["Pid"])
+        return int(self.container(service, number).attrs["State"]["Pid"])
 
-    def kill(self, room: str, number: int = 1) -> int:
+    def kill(self, service: str, number: int = 1) -> int:
         """Kill a container's first process from outside, so that Docker starts it again; `docker
         kill` would count as a stop.
         """
-        pid = self.pid(room, number)
+        pid = self.pid(service, number)
         try:
             os.kill(pid, signal.SIGKILL)
         except PermissionError:
-            container = self.container(room, number)
+            container = self.container(service, number)
             container.kill()
             container.start()
         return pid
 
-    def wait_ready(self, room: str, *, not_pid: int | None = None, seconds: float = 180.0) -> None:
+    def wait_ready(
+        self, service: str, *, not_pid: int | None = None, seconds: float = 180.0
+    ) -> None:
         """Wait until every container of a service is healthy, and none is the one that was
         killed.
         """
         deadline = time.monotonic() + seconds
         while True:
-            states = [c.attrs["State"] for c in self.containers(room)]
+            states = [c.attrs["State"] for c in self.containers(service)]
             if states and all(
                 s["Running"]
                 and s.get("Health", {}).get("Status") == "healthy"
@@ -196,13 +205,15 @@ class RunningStack:
             ):
                 return
             assert time.monotonic() < deadline, (
-                f"{room} does not get ready: {states}\n{self.log_tails()}"
+                f"{service} does not get ready: {states}\n{self.log_tails()}"
             )
             time.sleep(0.1)
 
     def scale(self, **numbers: int) -> None:
         """Run so many containers of each service (`spark_worker=2`)."""
-        chosen = [f"--scale={room.replace('_', '-')}={number}" for room, number in numbers.items()]
+        chosen = [
+            f"--scale={service.replace('_', '-')}={number}" for service, number in numbers.items()
+        ]
         self.up(*chosen)
 
     def up(self, *options: str) -> None:

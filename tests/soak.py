@@ -1,7 +1,7 @@
-"""`python -m tests.soak`: a mesh under steady load; memory, file handles and lag of every room over
+"""`python -m tests.soak`: a mesh under steady load; memory, file handles and lag of every service over
 time. Fails on a trend.
 
-A trend is what the second half of the measurements grows by, by and by, if it is more than a room
+A trend is what the second half of the measurements grows by, by and by, if it is more than a service
 may: load begins cold, and caches fill up first. A single step is none, nor is a value that is out
 of line.
 """
@@ -27,8 +27,8 @@ from tests.faults.world import World, persistently
 EVERY_SECONDS = 10.0
 #: growth over an hour that is no trend: bytes, handles, records behind
 MAY_GROW = {"MB": 150.0, "handles": 60.0, "lag": 2000.0}
-#: MB that a room takes sooner or later: the broker's heap and what a JVM has beside it; twelve
-#: workers of the stream jobs, any of which may get any lane when an epoch turns, and then keeps
+#: MB that a service takes sooner or later: the broker's heap and what a JVM has beside it; twelve
+#: workers of the stream jobs, any of which may get any partition when an epoch turns, and then keeps
 #: what the largest takes. Their JVM and their largest worker are looked at by themselves
 SOONER_OR_LATER = {"kafka": 500.0, "spark": 2000.0}
 
@@ -46,15 +46,15 @@ def trend(times: list[float], values: list[float]) -> float:
 
 def measure(world: World, lag: float) -> dict[tuple[str, str], float]:
     found = {("streams", "lag"): lag}
-    for room, state in world.mesh.state()["rooms"].items():
+    for service, state in world.mesh.state()["services"].items():
         if state["pid"] is None:
             continue
-        found[room, "MB"] = proportional_memory(state["pid"]) / 1e6
+        found[service, "MB"] = proportional_memory(state["pid"]) / 1e6
         handles = 0
-        for process in world.mesh.processes(room):
+        for process in world.mesh.processes(service):
             with suppress(psutil.Error):
                 handles += process.num_fds()
-        found[room, "handles"] = handles
+        found[service, "handles"] = handles
     jobs = world.mesh.processes("spark")
     for name, what in (("JVM", "SparkSubmit"), ("worker", "pyspark.worker")):
         alike = [p.pid for p in jobs if _runs(p, what)]
@@ -113,8 +113,8 @@ def soak(world: World, minutes: float) -> int:
             for key, value in found.items():
                 series[key].append(value)
             shown = "  ".join(
-                f"{room} {value:.0f}"
-                for (room, what), value in sorted(found.items())
+                f"{service} {value:.0f}"
+                for (service, what), value in sorted(found.items())
                 if what == "MB"
             )
             handles = sum(value for (_, what), value in found.items() if what == "handles")
@@ -125,17 +125,21 @@ def soak(world: World, minutes: float) -> int:
     persistently(lambda: world.client.drain("soak", depth=2))
     for check in checks:
         check.close()
-    print(f"\n{'room':<12}{'what':<9}{'first':>9}{'last':>9}{'per hour':>10}")
+    print(f"\n{'service':<12}{'what':<9}{'first':>9}{'last':>9}{'per hour':>10}")
     wrong = []
-    for (room, what), values in sorted(series.items()):
+    for (service, what), values in sorted(series.items()):
         growth = trend(times[-len(values) :], values)
         too_much = growth > MAY_GROW[what] and values[-1] > np.median(values[len(values) // 2 :])
-        too_much = too_much and not (what == "MB" and values[-1] < SOONER_OR_LATER.get(room, 0.0))
+        too_much = too_much and not (
+            what == "MB" and values[-1] < SOONER_OR_LATER.get(service, 0.0)
+        )
         wrong += (
-            [f"{room} {what} grows by {growth:.0f} an hour"] if too_much and minutes >= 10 else []
+            [f"{service} {what} grows by {growth:.0f} an hour"]
+            if too_much and minutes >= 10
+            else []
         )
         print(
-            f"{room:<12}{what:<9}{values[0]:>9.0f}{values[-1]:>9.0f}{growth:>10.0f}{'  <-- trend' if too_much else ''}"
+            f"{service:<12}{what:<9}{values[0]:>9.0f}{values[-1]:>9.0f}{growth:>10.0f}{'  <-- trend' if too_much else ''}"
         )
     print("; ".join(wrong) or f"soak ok: {load.sent} rows in {minutes:g} minutes")
     return 1 if wrong else 0

@@ -167,11 +167,11 @@ class Definitions:
                 detail=f"nodes heard of: {listed}",
                 hint="SHOW DNODES",
             )
-        if "snode" not in node.rooms:
+        if "snode" not in node.services:
             raise CatalogError(
-                f"no snode room runs on dnode {dnode}",
+                f"no snode service runs on dnode {dnode}",
                 code="E_NO_DNODE",
-                hint="start it there: `penstock up --rooms …,snode`",
+                hint="start it there: `penstock up --services …,snode`",
             )
         now = time.time_ns() // 10**6
         self._definer.decide(lambda c, i: changes.create_snode(c, i, dnode, created=now))

@@ -33,7 +33,7 @@ class MeshWatch:
 
     def runs(self, service: str) -> bool:
         """Tell whether a process of *service* has been heard of lately."""
-        return any(service in n.rooms for n in self.nodes())
+        return any(service in n.services for n in self.nodes())
 
     def until_read(self, topic: str) -> None:
         """Return when a query reads *topic* (the stream jobs keep a heartbeat): only then is it of

@@ -2,7 +2,7 @@
 messages into it.
 
 Owns a producer for each such topic that is written to. Its rows come back through the federation
-room, which reads the topic into the table that bears the stream's name; nothing is written into
+service, which reads the topic into the table that bears the stream's name; nothing is written into
 that table from here.
 """
 

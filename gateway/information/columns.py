@@ -171,8 +171,10 @@ DNODES: Columns = (
     ("endpoint", TEXT),
     ("status", TEXT),
     ("create_time", TIME),
-    ("rooms", TEXT),
+    ("services", TEXT),
     ("note", TEXT),
+    # the former name of `services`
+    ("rooms", TEXT),
 )
 SNODES: Columns = (
     ("id", INT),

@@ -45,8 +45,9 @@ class MeshLists:
                 n.host,
                 "ready" if n.online else "offline",
                 int(n.started * 1000),
-                " ".join(n.rooms),
+                " ".join(n.services),
                 None if n.online else _ago(n.seen),
+                " ".join(n.services),
             )
             for n in self._nodes()
         ]
@@ -54,7 +55,7 @@ class MeshLists:
 
     def snodes(self) -> pa.Table:
         """Return the snodes, with what they last reported."""
-        online = {n.id for n in self._nodes() if "snode" in n.rooms}
+        online = {n.id for n in self._nodes() if "snode" in n.services}
         rows = []
         for snode in self._viewer.catalog.snodes():
             held = ask(functools.partial(self._viewer.redis.get, names.snode_report(snode.dnode)))
@@ -63,7 +64,7 @@ class MeshLists:
                 note = said.get("note", "")
                 status = "failing" if note else "ready"
             else:
-                note = "its room does not run"
+                note = "its service does not run"
                 status = "offline"
             rows.append(
                 (

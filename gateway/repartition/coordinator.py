@@ -1,8 +1,8 @@
 """ALTER DATABASE … PARTITIONS n: from the topic of one generation to the next, step by step, each
 of which can be done again.
 
-How far a move has come is in the catalog, what the other rooms have done in Redis and in the logs;
-so whoever leads the catalog after a death goes on in the middle. The order keeps everything:
+How far a move has come is in the catalog, what the other services have done in Redis and in the
+logs; so whoever leads the catalog after a death goes on in the middle. The order keeps everything:
 writers stop, what is in the log goes through all streams, the stream jobs and the store keep what
 they have, and only then does the catalog name the new topic. `penstock.catalog.generations` refuses
 what cannot be moved.
@@ -151,7 +151,7 @@ class RepartitionCoordinator:
         """Processes of ours that write rows to topics of databases."""
         prefix = names.gateway_heartbeat("")
         gateways = {text(k).removeprefix(prefix) for k in self._redis.scan_iter(f"{prefix}*")}
-        nodes = {n.id for n in self._definer.watch.nodes() if "federation" in n.rooms}
+        nodes = {n.id for n in self._definer.watch.nodes() if "federation" in n.services}
         return {f"writer:{g}" for g in gateways} | {f"writer:federation:{n}" for n in nodes}
 
     def _end(self, database: Database) -> list[int]:

@@ -25,6 +25,7 @@ from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.writes import WriteStatements
+from penstock import tuning
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
 from penstock.runtime import audit
@@ -33,8 +34,6 @@ from penstock.sql import statements as st
 from penstock.sql.secret import hide
 
 #: longer texts are parsed in a worker thread
-#: longer texts are parsed in a worker thread
-_LONG = 16 * 1024
 
 _Handler = Callable[[Any, RequestContext], Awaitable[Answer]]
 
@@ -75,7 +74,10 @@ class Executor:
         """Run the statements of *text* in order, up to the first that fails; return the last one's
         answer. Raises PenstockError.
         """
-        statements = parse(text) if len(text) < _LONG else await asyncio.to_thread(parse, text)
+        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
+            statements = parse(text)
+        else:
+            statements = await asyncio.to_thread(parse, text)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
         if context.key is not None and len(statements) > 1:

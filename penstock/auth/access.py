@@ -1,4 +1,5 @@
-"""Rights of users: the one question every door asks before it touches a database, table or stream.
+"""Rights of users: the one question every endpoint asks before it touches a database, table or
+stream.
 
 `Access(catalog, root).require(user, "READ", table)` returns or raises E_FORBIDDEN. A right on a
 database holds for all that is in it, one on everything (None) for all databases; READ on a stream

@@ -13,6 +13,7 @@ from penstock.cli import app
 from penstock.cli.mesh import DATA_DIR
 from penstock.cli.query import PasswordFile, Url, User, connection
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import running_mesh
 
 #: the whole year goes through before a drain ends, on slow machines too
@@ -60,7 +61,10 @@ def demo(
         with (
             running_mesh(Path(directory) / "mesh", environment=_PATIENT) as mesh,
             connect(
-                mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=330
+                mesh.gateway_url,
+                user=mesh.user,
+                password=mesh.password,
+                options=ConnectionOptions(timeout=330),
             ) as client,
         ):
             if live:

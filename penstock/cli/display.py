@@ -1,4 +1,4 @@
-"""The state of a mesh for people: one table of its rooms."""
+"""The state of a mesh for people: one table of its services."""
 
 from __future__ import annotations
 
@@ -31,38 +31,38 @@ _PORTS = {
 }
 
 
-def _row(name: str, room: dict[str, Any], ports: dict[str, int]) -> list[str | Text]:
-    """Return the cells of one room but for its memory."""
+def _row(name: str, service: dict[str, Any], ports: dict[str, int]) -> list[str | Text]:
+    """Return the cells of one service but for its memory."""
     own_ports = _PORTS.get(name, (name,) if name in ports else ())
     return [
         name,
-        Text(room["state"], _STYLE.get(room["state"], "")),
-        str(room["pid"] or ""),
+        Text(service["state"], _STYLE.get(service["state"], "")),
+        str(service["pid"] or ""),
         " ".join(str(ports[port]) for port in own_ports),
         str(ports.get(f"{name}-health", "")),
-        _duration(time.time() - room["started"]) if room["started"] else "",
-        str(room["restarts"]),
+        _duration(time.time() - service["started"]) if service["started"] else "",
+        str(service["restarts"]),
     ]
 
 
-def rooms_table(state: dict[str, Any], *, memory: bool = False) -> Table:
-    """List rooms with state, process, ports and restarts; *memory* adds PSS, which takes a moment
-    to read.
+def services_table(state: dict[str, Any], *, memory: bool = False) -> Table:
+    """List services with state, process, ports and restarts; *memory* adds PSS, which takes a
+    moment to read.
     """
     table = Table(box=None, pad_edge=False)
-    table.add_column("room")
+    table.add_column("service")
     table.add_column("state")
     for heading in ("pid", "port", "health", "up", "restarts", *(("PSS MB",) if memory else ())):
         table.add_column(heading, justify="right")
     table.add_column("")
     total = 0
-    for name, room in state["rooms"].items():
-        row = _row(name, room, state["ports"])
+    for name, service in state["services"].items():
+        row = _row(name, service, state["ports"])
         if memory:
-            size = proportional_memory(room["pid"]) if room["pid"] else 0
+            size = proportional_memory(service["pid"]) if service["pid"] else 0
             total += size
             row.append(f"{size / 1e6:.0f}")
-        table.add_row(*row, Text(room["why"], "dim"))
+        table.add_row(*row, Text(service["why"], "dim"))
     if memory:
         size = proportional_memory(state["supervisor"], children=False)
         table.add_row(

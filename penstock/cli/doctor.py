@@ -42,18 +42,18 @@ def examine(
     # of a mesh that runs here its own settings count; what it keeps elsewhere is in the environment
     running = {} if state is None else state["settings"]
     security = running.get("PENSTOCK_KAFKA_SECURITY", settings.kafka_security)
-    findings = doctor.rooms(state)
+    findings = doctor.services(state)
     if layout.root.exists():
         usage = shutil.disk_usage(layout.root)
         findings += doctor.disk(str(layout.root), usage.free, usage.total)
     findings += doctor.secrets(_modes(layout.secrets))
     findings += doctor.open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     findings += doctor.exposure(
-        [settings.host, *_hosts_of_rooms()],
+        [settings.host, *_hosts_of_services()],
         tls=settings.tls_cert is not None,
         password=_password(settings, layout),
         broker_asks=security != "PLAINTEXT",
-        embedded_broker=state is not None and "kafka" in state["rooms"],
+        embedded_broker=state is not None and "kafka" in state["services"],
     )
     if state is not None and state["ready"]:
         options = (
@@ -79,8 +79,8 @@ def _password(settings: Settings, layout: Layout) -> str:
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
 
-def _hosts_of_rooms() -> list[str]:
-    """Return the hosts that the environment sets for single rooms."""
+def _hosts_of_services() -> list[str]:
+    """Return the hosts that the environment sets for single services."""
     names = [k for k in os.environ if k.startswith("PENSTOCK_") and k.endswith("_HOST")]
     return [os.environ[name] for name in names]
 

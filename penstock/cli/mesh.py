@@ -15,13 +15,13 @@ from rich.live import Live
 from penstock import bus, names
 from penstock.auth.tokens import LOGIN_S, Tokens
 from penstock.cli import app
-from penstock.cli.display import rooms_table
+from penstock.cli.display import services_table
 from penstock.config.settings import Settings
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
 from penstock.mesh.process import UMASK
-from penstock.mesh.rooms import ALL_ROOMS, Options, check_nodes, check_rooms
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
+from penstock.mesh.services import ALL_SERVICES, Options, check_nodes, check_services
 from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
 from penstock.runtime import log, traces
 from penstock.runtime.clock import SystemClock
@@ -34,7 +34,7 @@ DataDir = Annotated[
     Path,
     typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything"),
 ]
-RoomName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}")]
+ServiceName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_SERVICES)}")]
 DATA_DIR = Path(".penstock")
 #: of `up --safe`
 _SAFE = (("PENSTOCK_SPARK_SAFE_MODE", "true"), ("PENSTOCK_GATEWAY_WAIT_FOR_JOBS", "false"))
@@ -47,9 +47,10 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="leave it running in the background")
     ] = False,
-    rooms: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(
-        ALL_ROOMS
+    services: Annotated[str, typer.Option(help="only these, separated by commas")] = ",".join(
+        ALL_SERVICES
     ),
+    rooms: Annotated[str, typer.Option(hidden=True)] = "",
     port_base: Annotated[
         str,
         typer.Option(
@@ -91,20 +92,23 @@ def up(
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
+    if rooms:
+        _console.print("--rooms is now called --services; the old name goes with the next version")
+        services = rooms
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
     environment = _SAFE if safe else ()
     options = Options(
-        tuple(rooms.split(",")),
+        tuple(services.split(",")),
         cast(Literal["system", "manual"], clock),
         nodes,
         environment,
         open_kafka,
         silent_seconds,
     )
-    check_rooms(options.rooms)
+    check_services(options.services)
     check_nodes(nodes, os.environ)
-    fetch_all(options.rooms)
+    fetch_all(options.services)
     layout = Layout(data_dir.expanduser().absolute())
     if detach:
         _up_detached(layout, options, port_base, port or [])
@@ -121,7 +125,7 @@ def up(
 
         def show(state: dict[str, Any]) -> None:
             nonlocal announced
-            live.update(rooms_table(state), refresh=True)
+            live.update(services_table(state), refresh=True)
             if state["ready"] and not announced:
                 announced = True
                 _announce(layout, state, live.console)
@@ -139,7 +143,7 @@ def down(data_dir: DataDir = DATA_DIR) -> None:
 
 @app.command()
 def status(data_dir: DataDir = DATA_DIR) -> None:
-    """Health, ports, memory (PSS) and restarts of each room; exit status 1 unless all are ready."""
+    """Show health, ports, memory (PSS), restarts of each service; exit 1 unless all are ready."""
     layout = Layout(data_dir.expanduser().absolute())
     state = read_state(layout)
     if state is None:
@@ -149,15 +153,17 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
             + (f"; {len(left)} processes are left: `penstock down`" if left else "")
         )
         raise typer.Exit(1)
-    Console(highlight=False).print(rooms_table(state, memory=True))
+    Console(highlight=False).print(services_table(state, memory=True))
     raise typer.Exit(0 if state["ready"] else 1)
 
 
 @app.command()
 def logs(
-    room: Annotated[
+    service: Annotated[
         str,
-        typer.Argument(help=f"one of {', '.join(ALL_ROOMS)}, supervisor; with --trace none: all"),
+        typer.Argument(
+            help=f"one of {', '.join(ALL_SERVICES)}, supervisor; with --trace none: all"
+        ),
     ] = "",
     data_dir: DataDir = DATA_DIR,
     lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
@@ -172,18 +178,20 @@ def logs(
         ),
     ] = "",
 ) -> None:
-    """Show the log of one room, or what all of them say about the rows of one trace."""
+    """Show the log of one service, or what all of them say about the rows of one trace."""
     layout = Layout(data_dir.expanduser().absolute())
-    path = layout.log(room)
+    path = layout.log(service)
     if trace:
-        for line in traces.find_lines(trace, [path] if room else sorted(path.parent.glob("*.log"))):
+        for line in traces.find_lines(
+            trace, [path] if service else sorted(path.parent.glob("*.log"))
+        ):
             typer.echo(line)
         return
     if not path.exists():
         raise ConfigError(
-            f"no log of {room}",
+            f"no log of {service}",
             detail=str(path),
-            hint=f"logs are kept for {', '.join(ALL_ROOMS)}, supervisor",
+            hint=f"logs are kept for {', '.join(ALL_SERVICES)}, supervisor",
         )
     command = ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
     try:
@@ -193,18 +201,18 @@ def logs(
 
 
 @app.command()
-def restart(room: RoomName, data_dir: DataDir = DATA_DIR) -> None:
-    """Stop one room, by force if it does not hear, and wait until its successor is ready."""
+def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
+    """Stop one service, by force if it does not hear, and wait until its successor is ready."""
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
-    if room not in mesh.state()["rooms"]:
+    if service not in mesh.state()["services"]:
         raise ConfigError(
-            f"no such room: {room}", hint=f"it runs {', '.join(mesh.state()['rooms'])}"
+            f"no such service: {service}", hint=f"it runs {', '.join(mesh.state()['services'])}"
         )
     began = time.monotonic()
-    mesh.restart(room)
-    _console.print(f"{room}: ready again after {time.monotonic() - began:.1f} s")
+    mesh.restart(service)
+    _console.print(f"{service}: ready again after {time.monotonic() - began:.1f} s")
 
 
 @app.command()
@@ -212,7 +220,7 @@ def setup() -> None:
     """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are
     there.
     """
-    fetch_all(ALL_ROOMS)
+    fetch_all(ALL_SERVICES)
 
 
 @app.command()
@@ -244,14 +252,14 @@ def init(
     _console.print(f"{len(names.BUILT_IN_TOPICS)} topics are there")
 
 
-def fetch_all(rooms: tuple[str, ...]) -> None:
-    """Whatever *rooms* need and this machine does not have yet."""
-    if "redis" in rooms:
+def fetch_all(services: tuple[str, ...]) -> None:
+    """Whatever *services* need and this machine does not have yet."""
+    if "redis" in services:
         find_redis_server()
-    if "kafka" in rooms:
+    if "kafka" in services:
         find_java()
         fetch("broker", _console)
-    if "spark" in rooms:
+    if "spark" in services:
         find_java()
         fetch("spark", _console)
 
@@ -262,7 +270,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         return
     supervisor = launch(
         layout.root,
-        rooms=options.rooms,
+        services=options.services,
         clock=options.clock,
         safe=bool(options.environment),
         port_base=port_base,
@@ -275,12 +283,12 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
     state: dict[str, Any] = {}
     with Live(console=_console, auto_refresh=False) as live:
         for state in wait_for_start(supervisor, layout):
-            live.update(rooms_table(state), refresh=True)
+            live.update(services_table(state), refresh=True)
     _announce(layout, state, _console)
 
 
 def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
-    if "gateway" in state["rooms"]:
+    if "gateway" in state["services"]:
         url = state["settings"]["PENSTOCK_GATEWAY_URL"]
         console.print(f"\n  Penstock is up: {url}", markup=False)
         console.print(

@@ -17,6 +17,7 @@ from rich.table import Table
 from penstock.cli import app
 from penstock.cli.mesh import DATA_DIR, DataDir
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.config.secret_files import read_secret
 from penstock.errors import ConfigError
 from penstock.mesh.running import RunningMesh
@@ -163,8 +164,11 @@ def connection(
         password = mesh.password
     if mesh is not None:
         url = url or mesh.gateway_url
-    # what the rooms trust, the command trusts
+    # what the services trust, the command trusts
     ca = os.environ.get("PENSTOCK_TLS_CA") or None
     return connect(
-        url or "", user=user, password=password, timeout=timeout, notifier_url=notifier_url, ca=ca
+        url or "",
+        user=user,
+        password=password,
+        options=ConnectionOptions(timeout=timeout, notifier_url=notifier_url, ca=ca),
     )

@@ -168,7 +168,7 @@ def restore_backup(
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     running = read_state(layout) if state_dir is None else None
-    if running is not None and "spark" in running["rooms"]:
+    if running is not None and "spark" in running["services"]:
         raise ConfigError(
             f"the jobs run in {layout.root}",
             hint="they restore by themselves what is missing; else `penstock down` first",

@@ -1,14 +1,11 @@
-"""What everything about stream tables needs of a connection: the gateway, the nodes, and names."""
+"""What everything about stream tables needs: the connection, the nodes, and names."""
 
 from __future__ import annotations
 
-import json
-import ssl
 import threading
-from abc import ABC, abstractmethod
+from typing import Protocol
 
-import httpx
-
+from penstock.client.gateway import Gateway
 from penstock.client.handler_calls import Executors
 from penstock.client.nodes import Nodes
 from penstock.client.result import Result
@@ -19,71 +16,62 @@ from penstock.client.wire import Rows
 DEFAULT_DATABASE = "ha"
 
 
-class AtNodes(ABC):
-    """A connection that finds the nodes of stream tables."""
+class Statements(Protocol):
+    """The part of a connection that stream tables use."""
 
-    _nodes_made: Nodes | None = None
-    _context: ssl.SSLContext | None = None
-    _executors_made: Executors | None = None
+    #: for names without one
+    database: str | None
 
-    def __init__(self) -> None:
-        self._subscriptions: dict[tuple[str, str], TableSubscription] = {}
-        self._stream_lock = threading.RLock()
-
-    @abstractmethod
     def execute(
         self, sql: str, *, database: str | None = None, idempotency_key: str | None = None
     ) -> int: ...
-    @abstractmethod
     def query(self, sql: str, *, database: str | None = None) -> Result: ...
-    @abstractmethod
     def write(self, table: str, rows: Rows, *, idempotency_key: str | None = None) -> int: ...
-    @abstractmethod
-    def _send(
-        self, path: str, body: bytes | None, kind: str, headers: dict[str, str]
-    ) -> httpx.Response: ...
-    @abstractmethod
-    def _header(self) -> str: ...
-    @abstractmethod
-    def _default_database(self) -> str | None: ...
 
-    @property
-    def _nodes(self) -> Nodes:
-        with self._stream_lock:
-            if self._nodes_made is None:
-                fetch = lambda: json.loads(self._send("/v1/groups", None, "", {}).content)  # noqa: E731
-                self._nodes_made = Nodes(fetch, self._header(), context=self._context)
-            return self._nodes_made
 
-    @property
-    def _executors(self) -> Executors:
-        if self._executors_made is None:
-            self._executors_made = Executors()
-        return self._executors_made
+class AtNodes:
+    """A connection together with the nodes of stream tables."""
 
-    def close_stream_tables(self) -> None:
+    def __init__(self, connection: Statements, gateway: Gateway) -> None:
+        """
+        Args:
+            connection: runs statements.
+            gateway: says which groups and nodes there are; nodes take the same login.
+        """
+        self._connection = connection
+        #: where the nodes are, and who leads
+        self.nodes = Nodes(
+            lambda: dict(gateway.get("/v1/groups").json()),
+            gateway.authorization,
+            context=gateway.context,
+        )
+        self._executors = Executors()
+        self._subscriptions: dict[tuple[str, str], TableSubscription] = {}
+        self._lock = threading.RLock()
+
+    def qualify(self, name: str) -> str:
+        """Return `database.table` of a stream table."""
+        if "." in name:
+            return name
+        return f"{self._connection.database or DEFAULT_DATABASE}.{name}"
+
+    def close(self) -> None:
         """End subscriptions and connections to nodes."""
         for subscription in list(self._subscriptions.values()):
             subscription.close()
-        if self._executors_made is not None:
-            self._executors_made.close()
-        if self._nodes_made is not None:
-            self._nodes_made.close()
-
-    def table_name(self, name: str) -> str:
-        """`database.table` of a stream table."""
-        return name if "." in name else f"{self._default_database() or DEFAULT_DATABASE}.{name}"
+        self._executors.close()
+        self.nodes.close()
 
     def _of_group(self, name: str) -> list[str]:
         """Addresses of the nodes with copies, the leader first."""
-        group = self._nodes.group_of(name)
-        members = self._nodes.members(group)
-        leader = self._nodes.leader(group)
+        group = self.nodes.group_of(name)
+        members = self.nodes.members(group)
+        leader = self.nodes.leader(group)
         first = [leader.url] if leader is not None and leader.url else []
         return [*first, *(m for m in members if m not in first)]
 
 
 def table_path(name: str, rest: str = "") -> str:
-    """Of a node, for the table `database.name`."""
+    """Return the path of the table `database.name` at a node."""
     database, _, table = name.partition(".")
     return f"/v1/tables/{database}/{table}{rest}"

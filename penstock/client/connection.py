@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import json
+import threading
 from collections.abc import Sequence
-from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from urllib.parse import quote, urlsplit
 
-import httpx
-
+from penstock.client.connection_options import ConnectionOptions
+from penstock.client.gateway import JSON, Gateway, authorization
+from penstock.client.old_names import ON_CONNECTION, OldKeywords, OldNames, with_old_keywords
 from penstock.client.result import Count, Result
-from penstock.client.stream_tables import StreamTables
 from penstock.client.subscribe import Subscription, subscription_request
 from penstock.client.values import to_json
 from penstock.client.wire import (
@@ -28,16 +27,17 @@ from penstock.client.wire import (
     to_table,
 )
 from penstock.client.writer import Writer
-from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
-from penstock.remote_errors import error_of
-from penstock.runtime import tls
+from penstock.errors import CatalogError
 
 if TYPE_CHECKING:
     from penstock.client.stream import Stream
+    from penstock.client.stream_tables import StreamTables
 
 
-class Connection(StreamTables):
+class Connection(OldNames):
     """A gateway as one user. Safe to use from several threads; `close` it or use it in a `with`."""
+
+    _OLD = ON_CONNECTION
 
     def __init__(
         self,
@@ -46,11 +46,9 @@ class Connection(StreamTables):
         password: str,
         *,
         database: str | None = None,
-        timezone: str = "UTC",
-        timeout: float = 60.0,
-        notifier_url: str | None = None,
         token: str | None = None,
-        ca: str | Path | None = None,
+        options: ConnectionOptions | None = None,
+        **old: Unpack[OldKeywords],
     ) -> None:
         """
         Args:
@@ -58,26 +56,36 @@ class Connection(StreamTables):
             user: to log in as.
             password: of that user.
             database: for names without one.
-            timezone: of times without one in statements.
-            timeout: seconds that a request may take.
-            notifier_url: of the notifier; by default what the gateway says.
             token: instead of user and password (see `token()`).
-            ca: PEM file of authorities to trust besides the machine's own.
+            options: time zone, timeout, certificates and the notifier's address.
+            old: single options by keyword, as before there was `options`.
         """
-        super().__init__()
-        self.url = url.rstrip("/")
+        chosen = with_old_keywords(options or ConnectionOptions(), old)
         self.database = database
-        self.timezone = timezone
+        self.timezone = chosen.timezone
         self._user = user
         self._password = password
-        self._timeout = timeout
-        self._notifier_url = notifier_url
-        self._token = token
-        self._context = tls.client(ca) if self.url.startswith("https") else None
-        headers = {"Authorization": self._header()}
-        self._http = httpx.Client(
-            base_url=self.url, headers=headers, timeout=timeout, verify=self._context or True
+        self._notifier_url = chosen.notifier_url
+        self._gateway = Gateway(
+            url, authorization(user, password, token), timeout=chosen.timeout, ca=chosen.ca
         )
+        self._lock = threading.Lock()
+        self._ha: StreamTables | None = None
+
+    @property
+    def url(self) -> str:
+        """The gateway's address."""
+        return self._gateway.url
+
+    @property
+    def ha(self) -> StreamTables:
+        """Stream tables of raft groups: made, written, subscribed to, and asked about."""
+        with self._lock:
+            if self._ha is None:
+                from penstock.client.stream_tables import StreamTables
+
+                self._ha = StreamTables(self, self._gateway)
+            return self._ha
 
     # ---------------------------------------------------------------- statements
 
@@ -111,7 +119,7 @@ class Connection(StreamTables):
     def _query(self, sql: str, database: str | None, key: str | None) -> Result:
         body = {"sql": sql, "database": database or self.database, "timezone": self.timezone}
         headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
-        answer = self._send("/v1/query", json.dumps(body).encode(), "application/json", headers)
+        answer = self._gateway.post("/v1/query", json.dumps(body).encode(), JSON, headers)
         return Result(from_stream(answer.content), notices=notices_of(answer.headers))
 
     # ---------------------------------------------------------------- rows
@@ -136,7 +144,7 @@ class Connection(StreamTables):
             bodies = [
                 to_json(rows[i : i + CHUNK_ROWS]).encode() for i in range(0, len(rows), CHUNK_ROWS)
             ]
-            kind = "application/json"
+            kind = JSON
         else:
             bodies = [to_stream(part) for part in chunks(to_table(rows), CHUNK_ROWS)]
             kind = ARROW
@@ -148,7 +156,7 @@ class Connection(StreamTables):
                 if len(bodies) == 1 or idempotency_key is None
                 else f"{idempotency_key}/{i}"
             )
-            answer = self._send(path, body, kind, {"Idempotency-Key": key} if key else {})
+            answer = self._gateway.post(path, body, kind, {"Idempotency-Key": key} if key else {})
             written += int(answer.json()["rows"])
             notices += notices_of(answer.headers)
         return Count(written, notices)
@@ -162,9 +170,8 @@ class Connection(StreamTables):
             names: of a supertable, only these children.
         """
         query = "&".join(f"tbname={quote(name, safe='')}" for name in names)
-        found: list[dict[str, Any]] = self._send(
-            self._path(table, "last") + (f"?{query}" if query else ""), None, "", {}
-        ).json()["rows"]
+        path = self._path(table, "last") + (f"?{query}" if query else "")
+        found: list[dict[str, Any]] = self._gateway.get(path).json()["rows"]
         return found
 
     def writer(self, table: str | None = None, *, window: int | None = None) -> Writer:
@@ -174,15 +181,7 @@ class Connection(StreamTables):
             table: for `write` calls that name none.
             window: most frames without an answer; by default what the gateway allows.
         """
-        return Writer(
-            self.url,
-            self._header(),
-            table and self._qualify(table),
-            self._qualify,
-            window=window,
-            timeout=self._timeout,
-            context=self._context,
-        )
+        return Writer(self._gateway, table and self._qualify(table), self._qualify, window=window)
 
     # ---------------------------------------------------------------- the rest
 
@@ -209,26 +208,17 @@ class Connection(StreamTables):
             self.check()
             assert self._notifier_url is not None
         request = subscription_request(self._qualify(name), what=what, stream=stream, tables=tables)
-        context = self._context if self._notifier_url.startswith("wss") else None
+        context = self._gateway.context if self._notifier_url.startswith("wss") else None
         return Subscription(
-            self._notifier_url,
-            self._user,
-            self._password,
-            request,
-            start=start,
-            token=self._token,
-            context=context,
+            self._notifier_url, self._gateway.authorization, request, start=start, context=context
         )
 
     def token(self, seconds: int = 86_400) -> str:
         """A token that stands for this user until it expires, or until the password changes: for
         `connect(url, token=…)`.
         """
-        return str(
-            self._send(
-                "/v1/tokens", json.dumps({"seconds": seconds}).encode(), "application/json", {}
-            ).json()["token"]
-        )
+        body = json.dumps({"seconds": seconds}).encode()
+        return str(self._gateway.post("/v1/tokens", body, JSON).json()["token"])
 
     def stream(self, sql: str, *, start: str = "latest", database: str | None = None) -> Stream:
         """An unbounded SELECT that filters and projects: iterate the result for Arrow tables of
@@ -260,23 +250,22 @@ class Connection(StreamTables):
         store. Raises BusError.
         """
         home = database or self.database
-        self._send(f"/v1/drain?depth={depth}" + (f"&db={quote(home)}" if home else ""), b"", "", {})
+        self._gateway.post(f"/v1/drain?depth={depth}" + (f"&db={quote(home)}" if home else ""))
 
     def check(self) -> None:
         """Ask the gateway who it is. Raises AuthError or RemoteError."""
-        info = self._send("/v1/info", None, "", {}).json()
+        info = self._gateway.get("/v1/info").json()
         self._notifier_url = self._notifier_url or str(info["notifier_url"])
 
     def federation_url(self) -> str:
         """Ask where the deployment answers links. Raises AuthError or RemoteError."""
-        return str(self._send("/v1/info", None, "", {}).json()["federation_url"])
-
-    def _default_database(self) -> str | None:
-        return self.database
+        return str(self._gateway.get("/v1/info").json()["federation_url"])
 
     def close(self) -> None:
-        self.close_stream_tables()
-        self._http.close()
+        """End the subscriptions to stream tables, and close all connections."""
+        if self._ha is not None:
+            self._ha.close()
+        self._gateway.close()
 
     def __enter__(self) -> Self:
         return self
@@ -304,49 +293,6 @@ class Connection(StreamTables):
         database, _, name = self._qualify(table).partition(".")
         return f"/v1/tables/{quote(database, safe='')}/{quote(name, safe='')}/{what}"
 
-    def _header(self) -> str:
-        if self._token is not None:
-            return f"Bearer {self._token}"
-        return "Basic " + base64.b64encode(f"{self._user}:{self._password}".encode()).decode()
-
-    def _send(
-        self, path: str, body: bytes | None, kind: str, headers: dict[str, str]
-    ) -> httpx.Response:
-        """GET without a body, else POST. Raises PenstockError."""
-        try:
-            if body is None:
-                response = self._http.get(path, headers=headers)
-            else:
-                response = self._http.post(
-                    path, content=body, headers=headers | ({"Content-Type": kind} if kind else {})
-                )
-        except httpx.TimeoutException as late:
-            raise RemoteError(
-                "the gateway does not answer in time",
-                code="E_TIMEOUT",
-                detail=f"{self._timeout:g} s",
-            ) from late
-        except httpx.HTTPError as broken:
-            hint = "is the mesh up? `penstock status` shows it"
-            raise RemoteError(
-                f"the gateway at {self.url} cannot be reached",
-                detail=type(broken).__name__,
-                hint=hint,
-            ) from broken
-        if response.is_success:
-            return response
-        try:
-            found = response.json()["error"]
-        except (ValueError, KeyError, TypeError):
-            kind_: type[PenstockError] = (
-                AuthError if response.status_code in (401, 403) else RemoteError
-            )
-            raise kind_(
-                f"the gateway answered with status {response.status_code}",
-                detail=response.text[:200],
-            ) from None
-        raise error_of(found, response.status_code)
-
 
 def connect(
     url: str = "http://127.0.0.1:7700",
@@ -354,11 +300,9 @@ def connect(
     user: str = "root",
     password: str = "",
     database: str | None = None,
-    timezone: str = "UTC",
-    timeout: float = 60.0,
-    notifier_url: str | None = None,
     token: str | None = None,
-    ca: str | Path | None = None,
+    options: ConnectionOptions | None = None,
+    **old: Unpack[OldKeywords],
 ) -> Connection:
     """Connect to a gateway and check the credentials. Arguments are those of `Connection`.
 
@@ -366,17 +310,8 @@ def connect(
         AuthError: user or password is wrong.
         RemoteError: the gateway cannot be reached.
     """
-    connection = Connection(
-        url,
-        user,
-        password,
-        database=database,
-        timezone=timezone,
-        timeout=timeout,
-        notifier_url=notifier_url,
-        token=token,
-        ca=ca,
-    )
+    chosen = with_old_keywords(options or ConnectionOptions(), old)
+    connection = Connection(url, user, password, database=database, token=token, options=chosen)
     try:
         connection.check()
     except BaseException:

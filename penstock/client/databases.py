@@ -1,4 +1,4 @@
-"""Databases and partitioned tables, where rows of subscriptions stay, as users of the reference
+"""Databases and partitioned tables, where rows of subscriptions stay, as users of DolphinDB
 make them.
 """
 
@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.client.at_nodes import AtNodes
+from penstock.client.at_nodes import AtNodes, Statements
+from penstock.client.old_names import ON_DATABASE, OldNames
 from penstock.client.table_handles import SINK_KEY, PartitionedTable, TableDefinition, quote_name
 from penstock.errors import CatalogError, SchemaError
 
@@ -15,10 +16,12 @@ _SCHEMES = ("VALUE", "RANGE", "HASH", "LIST", "COMPO", "SEQ")
 _MAX_PARTITIONS = 16
 
 
-class Database:
-    """A place for partitioned tables, as `database` gives it."""
+class Database(OldNames):
+    """A place for partitioned tables, as `make_database` gives it."""
 
-    def __init__(self, client: AtNodes, name: str) -> None:
+    _OLD = ON_DATABASE
+
+    def __init__(self, client: Statements, name: str) -> None:
         self._client = client
         self.name = name
 
@@ -30,7 +33,7 @@ class Database:
         *,
         keep: str | None = None,
     ) -> PartitionedTable:
-        """A table for rows to stay. Rows are spread over partitions by table name here, so
+        """Make a table for rows to stay. Rows are spread over partitions by table name here, so
         *partition_columns* are only checked.
 
         Args:
@@ -55,8 +58,6 @@ class Database:
         )
         return PartitionedTable(self._client, f"{self.name}.{table_name}", table.names)
 
-    createPartitionedTable = create_partitioned_table  # noqa: N815
-
     def load_table(self, table_name: str) -> PartitionedTable:
         """A partitioned table that was made before. Raises CatalogError."""
         found = self._client.query(f"DESCRIBE {quote_name(self.name)}.{quote_name(table_name)}")
@@ -68,20 +69,18 @@ class Database:
 
 
 class Databases(AtNodes):
-    """The part of a connection that deals with them."""
+    """The part of `Connection.ha` that deals with them."""
 
     def exists_database(self, name: str) -> bool:
         """Tell whether there is a database; `dfs://stock` means stock."""
         wanted = _database(name).lower()
-        return any(str(row[0]).lower() == wanted for row in self.query("SHOW DATABASES").rows)
-
-    existsDatabase = exists_database  # noqa: N815
+        return any(
+            str(row[0]).lower() == wanted for row in self._connection.query("SHOW DATABASES").rows
+        )
 
     def drop_database(self, name: str) -> None:
         """Drop a database with its tables. Raises CatalogError."""
-        self.execute(f"DROP DATABASE {quote_name(_database(name))}")
-
-    dropDatabase = drop_database  # noqa: N815
+        self._connection.execute(f"DROP DATABASE {quote_name(_database(name))}")
 
     def make_database(
         self,
@@ -108,10 +107,10 @@ class Databases(AtNodes):
             if partition_scheme is not None
             else 4
         )
-        self.execute(
+        self._connection.execute(
             f"CREATE DATABASE IF NOT EXISTS {quote_name(_database(name))} PARTITIONS {count}"
         )
-        return Database(self, _database(name))
+        return Database(self._connection, _database(name))
 
 
 def _database(name: str) -> str:

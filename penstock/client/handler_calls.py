@@ -42,7 +42,7 @@ class Executors:
 
 @dataclass
 class Statistics:
-    """Counts of rows and calls: one line of `getStreamingStat`'s subWorkers."""
+    """Counts of rows and calls: one line of subWorkers in `client.ha.stat()`."""
 
     rows: int = 0
     calls: int = 0

@@ -93,7 +93,7 @@ class Nodes:
             raise CatalogError(
                 f"{table} is no stream table of a group",
                 code="E_NO_TABLE",
-                hint="haStreamTable makes one",
+                hint="client.ha.create makes one",
             )
         return found
 
@@ -131,7 +131,7 @@ class Nodes:
             raise RemoteError(
                 f"node {node} is not known",
                 code="E_NO_NODE",
-                hint="`getStreamingRaftGroups` lists the nodes",
+                hint="client.ha.groups() lists the nodes",
             )
         return found
 

@@ -1,10 +1,9 @@
-"""Stream tables before they are made: `streamTable`, `keyedStreamTable`, `latestKeyedStreamTable`
-and `changelogStreamTable`.
+"""Stream tables before they are made: `stream_table`, `keyed_stream_table`,
+`latest_keyed_stream_table` and `changelog_stream_table`.
 
-As in the reference, each gives a table that nobody else sees; `share` or
-`enableTableShareAndPersistence` of a connection makes it. What it becomes here is a stream table of
-a raft group like any other, so it needs a time as its first column: without one it gets `arrived`,
-which the leader fills and `StreamTable.select` leaves out.
+As in DolphinDB, each gives a table that nobody else sees; `client.ha.share` makes it. What it
+becomes here is a stream table of a raft group like any other, so it needs a time as its first
+column: without one it gets `arrived`, which the leader fills and `StreamTable.select` leaves out.
 """
 
 from __future__ import annotations
@@ -119,10 +118,6 @@ def changelog_stream_table(
         types: of the columns.
     """
     return _define(columns, types, key_column, "changelog")
-
-
-streamTable, keyedStreamTable = stream_table, keyed_stream_table  # noqa: N816
-latestKeyedStreamTable, changelogStreamTable = latest_keyed_stream_table, changelog_stream_table  # noqa: N816
 
 
 def _define(

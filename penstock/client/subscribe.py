@@ -8,7 +8,6 @@ to continue in another process.
 
 from __future__ import annotations
 
-import base64
 import json
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -48,29 +47,24 @@ class Subscription:
     def __init__(
         self,
         url: str,
-        user: str,
-        password: str,
+        authorization: str,
         request: dict[str, Any],
         *,
         start: str = "latest",
         patience: float = 60.0,
-        token: str | None = None,
         context: ssl.SSLContext | None = None,
     ) -> None:
         """
         Args:
             url: of the notifier, `ws://host:port`.
-            user: to log in as.
-            password: of that user.
+            authorization: header that says who subscribes.
             request: `stream` or `table`, `what`, `tables`.
             start: `latest`, `earliest`, or a token.
             patience: seconds to go on trying when the notifier can't be reached.
-            token: instead of user and password.
             context: what to trust (`wss://`).
         """
         self._url = url.rstrip("/") + "/ws"
-        basic = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-        self._headers = {"Authorization": basic if token is None else f"Bearer {token}"}
+        self._headers = {"Authorization": authorization}
         self._context = context
         self._request = request
         self._patience = patience

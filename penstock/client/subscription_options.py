@@ -1,4 +1,4 @@
-"""Options of a subscription to a stream table, as `subscribeTable` has them."""
+"""Options of a subscription to a stream table."""
 
 from __future__ import annotations
 
@@ -9,18 +9,36 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SubscriptionOptions:
-    """Options for handing rows over; see `subscribeTable`."""
+    """How a handler is called, and what becomes of a subscription when a node or program is lost.
+
+    Args:
+        msg_as_table: messages are tables (`Message`), else lists of columns.
+        batch_size: call when this many rows have come, or more; 0: with every block that comes.
+        throttle: seconds after which fewer rows than *batch_size* are handed over.
+        hash: subscriptions of the same hash (modulo threads) are called by one thread; -1: by its
+            own.
+        reconnect: go to the new leader when the connection or the leader is lost. A subscription
+            without it ends there.
+        filter: a condition in SQL, a list of values, a pair of bounds, or `("hash", buckets,
+            index)`.
+        persist_offset: the group keeps how far rows are processed.
+        time_trigger: call every *throttle* seconds, rows or not.
+        handler_need_msg_id: the handler gets the id of the last row as well.
+        raft_group: an id or alias. Programs that subscribe with the same group, table and action
+            stand in for each other: one of them gets the rows, and when it is gone the next one,
+            from the row behind what was processed. Implies *reconnect* and *persist_offset*.
+    """
 
     msg_as_table: bool = False
     batch_size: int = 0
     throttle: float = 1.0
     hash: int = -1
     reconnect: bool = False
-    filter: Mapping[str, Any] | None = None
+    filter: Any = None
     persist_offset: bool = False
     time_trigger: bool = False
     handler_need_msg_id: bool = False
-    raft_group: int | None = None
+    raft_group: int | str | None = None
 
 
 def filter_of(given: Any) -> Mapping[str, Any] | None:

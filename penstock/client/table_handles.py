@@ -1,5 +1,5 @@
-"""Tables as values of a program: what `table`, `haStreamTable` and `createPartitionedTable` give
-back, and rows put into their form.
+"""Tables as values of a program: what `table`, `client.ha.create` and `create_partitioned_table`
+give back, and rows put into their form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from penstock.client.wire import Rows, is_objects, to_table
 from penstock.errors import SchemaError
 
 if TYPE_CHECKING:
-    from penstock.client.at_nodes import AtNodes
+    from penstock.client.at_nodes import Statements
     from penstock.client.stream_tables import StreamTables
 
 #: types of the reference's scripts by their names here
@@ -43,8 +43,8 @@ _TYPES = {
     "NCHAR": "NCHAR(64)",
     "VARBINARY": "VARBINARY(256)",
 }
-#: second column of a table made by `createPartitionedTable`, so that rows of one time are different
-#: rows
+#: second column of a table made by `create_partitioned_table`, so that rows of one time are
+#: different rows
 SINK_KEY = "row_id"
 #: first column of a stream table that was defined without a time: when the row came
 ARRIVED = "arrived"
@@ -96,8 +96,8 @@ class TableDefinition:
 def table(
     names: Sequence[str] | Mapping[str, Sequence[Any]], types: Sequence[str] | None = None
 ) -> TableDefinition:
-    """An empty table for `haStreamTable`: `table(["ts", "sym"], ["TIMESTAMP", "SYMBOL"])`. Raises
-    SchemaError.
+    """Return an empty table for `client.ha.create`: `table(["ts", "sym"], ["TIMESTAMP",
+    "SYMBOL"])`. Raises SchemaError.
     """
     if isinstance(names, Mapping):
         raise SchemaError(
@@ -126,8 +126,9 @@ class StreamTable:
         """Append rows and return their number when they are in the log for good (those with a known
         key count, but are left out).
 
-        A table made with asynWrite does not wait: rows that have no answer yet are lost when this
-        program dies, and what went wrong with them is raised by a later `append`, or by `flush`.
+        A table made with `async_write` does not wait: rows that have no answer yet are lost when
+        this program dies, and what went wrong with them is raised by a later `append`, or by
+        `flush`.
 
         Raises:
             SchemaError: a row does not fit.
@@ -162,7 +163,7 @@ class StreamTable:
     @property
     def _description(self) -> dict[str, Any]:
         if self._known is None:
-            self._known = self._client.describe_table(self.name)
+            self._known = self._client.describe(self.name)
         return self._known
 
     @property
@@ -202,7 +203,9 @@ class StreamTable:
         rows = self.rows(node=node).table
         if meta["statusColumn"] is None:
             raise SchemaError(
-                f"{self.name} is no changelog", code="E_BODY", hint="changelogStreamTable makes one"
+                f"{self.name} is no changelog",
+                code="E_BODY",
+                hint="penstock.changelog_stream_table makes one",
             )
         hidden = (SINK_KEY, meta["statusColumn"], ARRIVED if _has_arrival_time(meta) else None)
         return Result(
@@ -210,8 +213,8 @@ class StreamTable:
         )
 
     def meta(self, *, node: str | None = None) -> dict[str, Any]:
-        """Sizes and positions: `getPersistenceMeta`."""
-        return self._client.get_persistence_meta(self.name, node=node)
+        """Return sizes and positions."""
+        return self._client.meta(self.name, node=node)
 
     def close(self) -> None:
         """Wait for answers and leave; the table stays."""
@@ -231,11 +234,12 @@ def _has_arrival_time(meta: Mapping[str, Any]) -> bool:
 
 
 class PartitionedTable:
-    """A table made by `createPartitionedTable`: a place for rows to stay. Rows from a subscription
-    keep their index as part of the key, so the same ones delivered again change nothing.
+    """A table made by `create_partitioned_table`: a place for rows to stay. Rows from a
+    subscription keep their index as part of the key, so the same ones delivered again change
+    nothing.
     """
 
-    def __init__(self, client: AtNodes, name: str, columns: Sequence[str]) -> None:
+    def __init__(self, client: Statements, name: str, columns: Sequence[str]) -> None:
         """
         Args:
             name: `database.table`.

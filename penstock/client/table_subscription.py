@@ -1,7 +1,7 @@
 """A subscription to a stream table: from a row on, every row once and in order, whichever node
 leads.
 
-Names and meanings of its options are those of `subscribeTable`. It goes to the leader when that
+It goes to the leader when that
 changes and goes on at the row behind the last one it has; row ids say which that is, so nothing is
 missed or repeated. Handlers run one call at a time per subscription. There are no gaps: when the
 next row is not kept any more the subscription ends with an error that names the earliest.
@@ -14,6 +14,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
@@ -35,41 +36,51 @@ _LONG_PAUSE = 0.25
 _PASSING = frozenset({"E_NODE_DOWN", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"})
 
 
+@dataclass(frozen=True)
+class Target:
+    """What is subscribed to, and from where.
+
+    Args:
+        table: `database.name`.
+        group: that keeps the table.
+        action: name of the subscription among those of the table.
+        offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest there
+            is.
+        node: where to begin; empty: at the leader.
+    """
+
+    table: str
+    group: int
+    action: str
+    offset: int
+    node: str = ""
+
+
 class TableSubscription:
     """Running from `open` to `close`. `error` holds what ended it early."""
 
     def __init__(
         self,
         nodes: Nodes,
-        table: str,
-        group: int,
-        action: str,
-        offset: int,
+        target: Target,
         handler: Callable[..., Any],
         options: SubscriptionOptions,
         executors: Executors,
-        *,
-        node: str = "",
     ) -> None:
         """
         Args:
-            table: `database.name`.
-            group: that keeps the table.
-            action: name of this subscription among those of the table.
-            offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest
-                there is.
             handler: gets a message; with `handler_need_msg_id` also the id of its last row.
-            node: where to begin; empty: at the leader.
+            options: the filter as nodes take it, the group by its id.
         """
         self._nodes = nodes
-        self.table = table
-        self._group = group
-        self.action = action
+        self.table = target.table
+        self._group = target.group
+        self.action = target.action
         self.options = options
         self._calls = HandlerCalls(handler, options, executors)
-        self._node = node
+        self._node = target.node
         self._id = secrets.token_hex(8)
-        self._asked = offset
+        self._asked = target.offset
         #: the next row that is wanted; below zero: not known yet
         self.next = -1
         self.topic = ""
@@ -88,7 +99,7 @@ class TableSubscription:
         self._processed = -1
         self._confirmed = -1
         self._thread = threading.Thread(
-            target=self._run, name=f"subscription-{table}/{action}", daemon=True
+            target=self._run, name=f"subscription-{self.table}/{self.action}", daemon=True
         )
 
     def open(self) -> TableSubscription:

@@ -10,7 +10,6 @@ be sent again safely.
 from __future__ import annotations
 
 import json
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +20,7 @@ import pyarrow as pa
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 
+from penstock.client.gateway import Gateway
 from penstock.client.values import to_json
 from penstock.client.wire import Rows, chunks, is_objects, to_stream, to_table
 from penstock.errors import AuthError, BusError, PenstockError, RemoteError, SchemaError
@@ -40,19 +40,16 @@ class Writer:
 
     def __init__(
         self,
-        url: str,
-        authorization: str,
+        gateway: Gateway,
         table: str | None,
         qualify: Callable[[str], str],
         *,
         window: int | None,
-        timeout: float,
-        context: ssl.SSLContext | None = None,
     ) -> None:
         """See `Connection.writer`."""
         self._table = table
         self._qualify = qualify
-        self._timeout = timeout
+        self._timeout = gateway.timeout
         self._lock = threading.Condition()
         self._sent = self._answered = 0
         #: rows that Kafka has on all replicas
@@ -65,14 +62,14 @@ class Writer:
         self._closed = False
         try:
             self._socket = connect(
-                url.replace("http", "ws", 1) + "/v1/ingest",
-                additional_headers={"Authorization": authorization},
+                gateway.url.replace("http", "ws", 1) + "/v1/ingest",
+                additional_headers={"Authorization": gateway.authorization},
                 max_size=1 << 20,
                 compression=None,
-                ssl=context,
-                open_timeout=timeout,
+                ssl=gateway.context,
+                open_timeout=gateway.timeout,
             )
-            hello = json.loads(self._socket.recv(timeout))
+            hello = json.loads(self._socket.recv(gateway.timeout))
         except InvalidStatus as refused:
             kind: type[PenstockError] = (
                 AuthError if refused.response.status_code in (401, 403) else RemoteError
@@ -83,7 +80,7 @@ class Writer:
             ) from refused
         except (OSError, WebSocketException) as broken:
             raise RemoteError(
-                f"the gateway at {url} cannot be reached", detail=type(broken).__name__
+                f"the gateway at {gateway.url} cannot be reached", detail=type(broken).__name__
             ) from broken
         self._window = min(window or hello["window"], hello["window"])
         self._reader = threading.Thread(target=self._read, name="penstock-writer", daemon=True)
@@ -116,7 +113,7 @@ class Writer:
             with self._lock:
                 self._tell(self._broken)
             for count, make in frames:
-                self._send(make(self._room()))
+                self._send(make(self._service()))
                 sent += count
         except PenstockError as error:
             words = (
@@ -167,16 +164,16 @@ class Writer:
         finally:
             self.close()
 
-    def _room(self) -> int:
-        """Wait for room in the window; the number of the next frame."""
+    def _service(self) -> int:
+        """Wait for service in the window; the number of the next frame."""
         with self._lock:
-            room = self._lock.wait_for(
+            service = self._lock.wait_for(
                 lambda: self._sent - self._answered < self._window or self._broken is not None,
                 self._timeout,
             )
             if self._broken is not None:
                 raise self._broken
-            if not room:
+            if not service:
                 raise BusError(
                     "the gateway answers no frame",
                     detail=f"after {self._timeout:g} s",

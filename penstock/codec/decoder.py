@@ -27,7 +27,7 @@ from penstock.codec.conform import (
 from penstock.codec.record_cutter import META
 from penstock.codec.schema import OP, Source, WireLayout
 from penstock.names import MAX_NAME_BYTES
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import CLEAR, MERGE, UPSERT
 
 #: a batch of records, and the number of its first one
@@ -40,25 +40,24 @@ _Bad = list[tuple[int, str]]
 class Decoded:
     """Records of one schema, decoded.
 
-    rows    : `_record` UInt32 (index into the input), `_write` UInt32 (running number of the client
-              write), `_op` Int8, `tbname`, then the newest version's columns and tags under their
-              own names, TIMESTAMP as Int64 ticks
+    given   : the rows, in the form in which they came: `_record` UInt32 (index into the input),
+              `_write` UInt32 (running number of the client write), `_op` Int8, `tbname`, then the
+              newest version's columns and tags under their own names, TIMESTAMP as Int64 ticks
     bad     : (index, reason) of each record that cannot be used
     stamps  : (index, producer, offset, ordinal) of each good record that has a producer
     traced  : a record has a trace id
-    few     : the rows as values, where they came like that
     """
 
-    _rows: Callable[[], pl.DataFrame]
+    given: Rows
     bad: list[tuple[int, str]]
     stamps: list[tuple[int, str, int, int]]
     traced: bool
     _records: Callable[[], pl.DataFrame]
-    few: Few | None = None
 
-    @cached_property
+    @property
     def rows(self) -> pl.DataFrame:
-        return self._rows()
+        """The rows as a frame."""
+        return self.given.frame
 
     @cached_property
     def records(self) -> pl.DataFrame:
@@ -112,10 +111,8 @@ class Decoder:
             lambda: _join([_records(batch, start) for start, batch in batches], reasons)
         )
         stamps = _stamps(batches, reasons) if _any(batches, "producer") else []
-        rows = _join(frames, reasons)
-        return Decoded(
-            lambda: rows, sorted(reasons.items()), stamps, _any(batches, "trace"), records
-        )
+        rows = Rows.of_frame(_join(frames, reasons))
+        return Decoded(rows, sorted(reasons.items()), stamps, _any(batches, "trace"), records)
 
     def _read(
         self,

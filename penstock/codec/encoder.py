@@ -12,13 +12,12 @@ import polars as pl
 import pyarrow as pa
 import pyruhvro
 
+from penstock import tuning
 from penstock.codec.record_cutter import ID, MAGIC, MAX_RECORD_BYTES, Head, cut_into_records
 from penstock.codec.schema import OP, WireLayout
 from penstock.errors import SchemaError
 from penstock.rows.partition import partition, partition_of
 
-#: up to this many rows fastavro encodes faster than pyruhvro, which starts threads for every call
-_FASTAVRO_ROWS = 8
 _Ints = npt.NDArray[np.int64]
 
 
@@ -97,7 +96,8 @@ class Encoder:
 
     def _serialize(self, batch: pa.RecordBatch) -> list[bytes]:
         layout = self._layout
-        if layout.fast and len(batch.column(2).values) > _FASTAVRO_ROWS:
+        count = len(batch.column(2).values)
+        if layout.fast and count > tuning.ARROW_ROWS_ENCODED_BY_FASTAVRO:
             try:
                 chunks = pyruhvro.serialize_record_batch(batch, layout.framed_json, 1)
             except (KeyboardInterrupt, SystemExit, MemoryError):

@@ -18,17 +18,12 @@ from typing import Any
 import fastavro
 import polars as pl
 
+from penstock import tuning
 from penstock.codec.readable import all_readable
 from penstock.names import MAX_NAME_BYTES
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Column
 
-#: above these the long way is the shorter one
-MAX_RECORDS = 8
-MAX_BYTES = 2048
-MAX_ROWS = 8
-#: rows of a frame, whose values fit already, that are encoded here
-MAX_FRAME = 64
 #: texts of rows that are encoded here are bounded by this many characters, so that no record can be
 #: too large
 _MAX_TEXT = 16_384
@@ -59,7 +54,7 @@ _RANGES = {
 class Read:
     """Rows, and the records without their frames: `Decoded` is made from it."""
 
-    rows: Few
+    rows: Rows
     records: list[dict[str, Any]]
 
     @property
@@ -146,11 +141,13 @@ class FewRows:
 
     def decode(self, values: Sequence[bytes | None]) -> Read | None:
         """Return the rows of *values*, or None where the long way has to look at them."""
-        if len(values) > MAX_RECORDS:
+        if len(values) > tuning.RECORDS_DECODED_TO_VALUES:
             return None
         records: list[dict[str, Any]] = []
         for value in values:
-            if value is None or len(value) > MAX_BYTES or value[:5] != self._frame:
+            if value is None or value[:5] != self._frame:
+                return None
+            if len(value) > tuning.RECORD_BYTES_DECODED_TO_VALUES:
                 return None
             record = self._read(value)
             if record is None:
@@ -171,7 +168,7 @@ class FewRows:
             return None
         return record if again.getvalue() == value[5:] else None
 
-    def _rows(self, records: list[dict[str, Any]]) -> Few | None:
+    def _rows(self, records: list[dict[str, Any]]) -> Rows | None:
         rows: list[dict[str, Any]] = [row for record in records for row in record["rows"]]
         columns = _numbers(records)
         tables = [r["tbname"] for r in rows]
@@ -189,7 +186,16 @@ class FewRows:
             if not field.fits(found):
                 return None
             columns[field.column.name] = found
-        return Few(columns, self._layout)
+        return Rows.of_values(columns, self._layout)
+
+    def fit(self, columns: Mapping[str, list[Any]]) -> Rows | None:
+        """Return rows of the newest columns and `tbname`, or None where a value does not fit its
+        column.
+        """
+        if not all(field.fits(columns[field.column.name]) for field in self._fields):
+            return None
+        layout = {name: self._layout[name] for name in columns}
+        return Rows.of_values(columns, layout)
 
     # ---------------------------------------------------------------- encode
 
@@ -197,7 +203,7 @@ class FewRows:
         """Return each of *rows* as the wire has it, or None where the long way has to look at
         them.
         """
-        if rows.height > MAX_FRAME:
+        if rows.height > tuning.FRAME_ROWS_ENCODED_BY_FASTAVRO:
             return None
         known = {name.lower(): name for name in rows.columns}
         fields: list[tuple[str, Sequence[Any]]] = []
@@ -219,12 +225,14 @@ class FewRows:
             return None
         return _bodies(fields, rows.height)
 
-    def bodies_of(self, columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]] | None:
-        """Return the same from values that fit the newest columns, by name; `op` is 0."""
-        known = {name.lower(): values for name, values in columns.items()}
-        count = len(known["tbname"])
-        if count > MAX_ROWS or sum(map(_characters, columns.values())) > _MAX_TEXT:
+    def bodies_of(self, rows: Rows) -> list[dict[str, Any]] | None:
+        """Return the same from values that fit the newest columns; `op` is 0."""
+        count = len(rows)
+        if not rows.few or count > tuning.ROWS_KEPT_AS_VALUES:
             return None
+        if sum(map(_characters, rows.values.values())) > _MAX_TEXT:
+            return None
+        known = {name.lower(): values for name, values in rows.values.items()}
         fields = []
         for wire, name, dtype in self._written:
             values = known.get(name, [0 if name == "_op" else None] * count)

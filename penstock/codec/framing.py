@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock import tuning
+
 #: bytes in front of an Avro body
 FRAME_BYTES = 5
-#: up to this many values are looked at one by one: numpy's fixed costs would be ten times the work
-_ONE_BY_ONE = 8
 
 
 def frame_of(schema_id: int) -> bytes:
@@ -27,7 +27,7 @@ def schema_ids(
     Args:
         array: the same values, where they are at hand as an array.
     """
-    if len(values) <= _ONE_BY_ONE:
+    if len(values) <= tuning.VALUES_UNFRAMED_ONE_BY_ONE:
         return np.array(
             [
                 int.from_bytes(v[1:5], "big") if v is not None and len(v) >= 5 and not v[0] else -1

@@ -14,14 +14,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from penstock import tuning
 from penstock.catalog.model import Table
 from penstock.codec.decoder import Decoded, Decoder
 from penstock.codec.encoder import Encoder, in_stretches, partitions_of
-from penstock.codec.few_rows import MAX_FRAME, FewRows
+from penstock.codec.few_rows import FewRows
 from penstock.codec.record_cutter import MAX_RECORD_BYTES, Head
 from penstock.codec.schema import Source, WireLayout, sources_of, wire_name
 from penstock.errors import SchemaError
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.types import TIME_LIMITS
 
 _Ints = npt.NDArray[np.int64]
@@ -81,7 +82,7 @@ class TableCodec:
             values = values.to_pylist()
         items = values if isinstance(values, list) else list(values)
         if self._few is not None and not alike and (few := self._few.decode(items)) is not None:
-            return Decoded(lambda: few.rows.frame, [], few.stamps, few.traced, few.frame, few.rows)
+            return Decoded(few.rows, [], few.stamps, few.traced, few.frame)
         return self._decoder.decode(items, [self.schema_id, *alike])
 
     # ---------------------------------------------------------------- encode
@@ -156,16 +157,26 @@ class TableCodec:
         """Return what is equal for rows that look the same on the wire but for the schema id,
         whatever tables they are of; None if no others look like them.
         """
-        if not self._layout.fast or rows.height <= MAX_FRAME:
+        by_fastavro = rows.height <= tuning.FRAME_ROWS_ENCODED_BY_FASTAVRO
+        if not self._layout.fast or by_fastavro:
             return None
         return (
             *(None if c is None else c.dtype for c in self._encoder.in_order(rows)),
             *(field.type for field in self._layout.row_type),
         )
 
+    def few_rows(self, columns: Mapping[str, list[Any]]) -> Rows | None:
+        """Return a few rows of one table as `encode_few` takes them. Return None where a value does
+        not fit its column, or `encode_few` takes no rows.
+
+        Args:
+            columns: `tbname` and the newest columns, by name; TIMESTAMP as ticks.
+        """
+        return None if self._few is None else self._few.fit(columns)
+
     def encode_few(
         self,
-        columns: Mapping[str, Sequence[Any]],
+        rows: Rows,
         *,
         producer: str,
         from_offset: int,
@@ -175,7 +186,7 @@ class TableCodec:
         """Encode one record of a few rows, whose values fit their columns. Return None where
         `encode` has to do it, as with VARBINARY and DECIMAL.
         """
-        if self._few is None or (bodies := self._few.bodies_of(columns)) is None:
+        if self._few is None or (bodies := self._few.bodies_of(rows)) is None:
             return None
         stamp = {
             "producer": producer,
@@ -189,7 +200,7 @@ class TableCodec:
 
     def encode_few_partitioned(
         self,
-        rows: Few,
+        rows: Rows,
         partitions: int,
         hashes: Sequence[int],
         *,
@@ -201,7 +212,7 @@ class TableCodec:
         places = [h % partitions for h in hashes]
         if len(set(places)) == 1:
             value = self.encode_few(
-                rows.columns, producer=producer, from_offset=from_offset, offset=offset, trace=None
+                rows, producer=producer, from_offset=from_offset, offset=offset, trace=None
             )
             if value is not None:
                 return [(places[0], value)]

@@ -23,11 +23,13 @@ class UnreadableSecret(Exception):
 
 
 class EnvironmentSource(PydanticBaseSettingsSource):
-    """Room variable, shared variable, and for secrets the file either names; in this order."""
+    """A service's variable, the shared one, and for secrets the file that either names; in this
+    order.
+    """
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        room = getattr(self.settings_cls, "room", "")
-        for prefix in prefixes(room):
+        service = getattr(self.settings_cls, "service", "")
+        for prefix in prefixes(service):
             variable = prefix + field_name.upper()
             if variable in os.environ:
                 return os.environ[variable], field_name, self.field_is_complex(field)
@@ -65,20 +67,20 @@ def _is_secret(field: FieldInfo) -> bool:
     return field.annotation is SecretStr or SecretStr in get_args(field.annotation)
 
 
-def prefixes(room: str) -> tuple[str, ...]:
-    """Return what variables of *room* begin with, the first to be looked up first."""
-    return (f"{PREFIX}{room.upper()}_", PREFIX) if room else (PREFIX,)
+def prefixes(service: str) -> tuple[str, ...]:
+    """Return what variables of *service* begin with, the first to be looked up first."""
+    return (f"{PREFIX}{service.upper()}_", PREFIX) if service else (PREFIX,)
 
 
-def unknown_variables(room: str, fields: Iterable[str], shared: Iterable[str]) -> list[str]:
-    """List the variables of *room* that are set and name none of its *fields*.
+def unknown_variables(service: str, fields: Iterable[str], shared: Iterable[str]) -> list[str]:
+    """List the variables of *service* that are set and name none of its *fields*.
 
     Args:
-        shared: fields that every room has.
+        shared: fields that every service has.
     """
-    if not room:
+    if not service:
         return []
-    prefix = prefixes(room)[0]
+    prefix = prefixes(service)[0]
     known = {prefix + name.upper() for name in fields}
     known |= {PREFIX + name.upper() for name in shared}
     known |= {f"{name}_FILE" for name in known}

@@ -1,10 +1,10 @@
-"""Configuration of a room, read from the environment.
+"""Configuration of a service, read from the environment.
 
-A room subclasses `Settings`, names itself in `room` and adds its fields. A field is looked up as
-`PENSTOCK_<ROOM>_<FIELD>`, then as the shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`, the
-path of a file that holds it. All faults of a start come in one ConfigError, which never holds a
-value of a secret. Unknown `PENSTOCK_<ROOM>_…` variables are faults: a typing error must not pass as
-a default.
+A service subclasses `Settings`, names itself in `service` and adds its fields. A field is looked up
+as `PENSTOCK_<SERVICE>_<FIELD>`, then as the shared `PENSTOCK_<FIELD>`; a secret also as `…_FILE`,
+the path of a file that holds it. All faults of a start come in one ConfigError, which never holds a
+value of a secret. Unknown `PENSTOCK_<SERVICE>_…` variables are faults: a typing error must not pass
+as a default.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 
 
 class Settings(BaseSettings):
-    """Settings that every room has; 0 as a port means any free one."""
+    """Settings that every service has; 0 as a port means any free one."""
 
-    room: ClassVar[str] = ""
+    service: ClassVar[str] = ""
     #: names that TDengine gives to settings of ours: accepted as variables, after our own
     reference_names: ClassVar[Mapping[str, str]] = {
         "checkpoint_backup_dir": "checkpointBackupDir",
@@ -116,11 +116,12 @@ class Settings(BaseSettings):
     #: pseudonyms
     metrics_key: SecretStr | None = None
 
-    #: PEM files of this room's certificate (with what it was signed by) and its key: then it speaks
-    #: TLS only
+    #: PEM files of this service's certificate (with what it was signed by) and its key: then it
+    #: speaks TLS only
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    #: PEM file of authorities that other rooms' certificates may be of, besides the machine's own
+    #: PEM file of authorities that other services' certificates may be of, besides the machine's
+    #: own
     tls_ca: Path | None = None
 
     #: the mesh's own user, who may do everything; others are made by CREATE USER
@@ -134,7 +135,7 @@ class Settings(BaseSettings):
     external_allow: tuple[str, ...] = ()
     #: links may lead to the mesh they come from: to try out with one mesh what takes two
     external_self: bool = False
-    #: logins, definitions, grants and refusals; empty: in the room's log only
+    #: logins, definitions, grants and refusals; empty: in the service's log only
     audit_log: str = Field(
         default_factory=lambda data: str(data["data_dir"] / "logs" / "audit.log")
     )
@@ -227,7 +228,7 @@ class Settings(BaseSettings):
         """
         faults = [
             f"{name}: no such setting"
-            for name in unknown_variables(cls.room, cls.model_fields, Settings.model_fields)
+            for name in unknown_variables(cls.service, cls.model_fields, Settings.model_fields)
         ]
         try:
             loaded = cls(**overrides)
@@ -245,7 +246,7 @@ class Settings(BaseSettings):
                 " shows all settings"
             )
             raise ConfigError(
-                f"configuration of {cls.room or 'penstock'} is wrong",
+                f"configuration of {cls.service or 'penstock'} is wrong",
                 detail="\n".join(faults),
                 hint=hint,
             )
@@ -369,4 +370,4 @@ def _variable(cls: type[Settings], field: str) -> str:
     own = field in cls.model_fields and (
         field not in Settings.model_fields or field in ("host", "port", "health_port")
     )
-    return (prefixes(cls.room)[0] if own else PREFIX) + field.upper()
+    return (prefixes(cls.service)[0] if own else PREFIX) + field.upper()

@@ -1,7 +1,7 @@
-"""The nodes of a mesh as Redis knows them: every room says now and then that it is there, and on
+"""The nodes of a mesh as Redis knows them: every service says now and then that it is there, and on
 which node.
 
-A node (DNODE) is a number that whoever starts a room gives it. Refused: deciding what an absence
+A node (DNODE) is a number that whoever starts a service gives it. Refused: deciding what an absence
 means; leases do that.
 """
 
@@ -21,7 +21,7 @@ from penstock.coordination import redis_link
 from penstock.runtime import log, vital
 
 _EVERY_SECONDS = 2.0
-#: a room that was not heard of for this long is offline, one for a week is forgotten
+#: a service that was not heard of for this long is offline, one for a week is forgotten
 OFFLINE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 7 * 86_400.0
 _log = log.get(__name__)
@@ -29,22 +29,22 @@ _log = log.get(__name__)
 
 @dataclass(frozen=True)
 class Node:
-    """`rooms` are those online; times are epoch seconds."""
+    """`services` are those online; times are epoch seconds."""
 
     id: int
     host: str
-    rooms: tuple[str, ...]
+    services: tuple[str, ...]
     started: float
     seen: float
     online: bool
 
 
 class Presence(threading.Thread):
-    """Tells Redis that a room is there, until `close`; Redis away is no trouble."""
+    """Tells Redis that a service is there, until `close`; Redis away is no trouble."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(name="presence", daemon=True)
-        self._field = f"{settings.node}:{settings.room}"
+        self._field = f"{settings.node}:{settings.service}"
         self._since = time.time()
         self._client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
         self._halt = threading.Event()
@@ -59,20 +59,20 @@ class Presence(threading.Thread):
                 told = True
             except redis.RedisError as down:
                 if told:
-                    _log.info("cannot tell Redis that this room is there", reason=str(down))
+                    _log.info("cannot tell Redis that this service is there", reason=str(down))
                 told = False
             if self._halt.wait(_EVERY_SECONDS):
                 return
 
     def close(self) -> None:
-        """Stop, and say so: the room is offline at once."""
+        """Stop, and say so: the service is offline at once."""
         self._halt.set()
-        if self.is_alive():  # a room that could not start has not started this either
+        if self.is_alive():  # a service that could not start has not started this either
             self.join(5)
         try:
             self._client.hdel(names.nodes(), self._field)
         except redis.RedisError as down:
-            _log.info("cannot tell Redis that this room is gone", reason=str(down))
+            _log.info("cannot tell Redis that this service is gone", reason=str(down))
 
 
 def read(client: redis.Redis, now: float) -> list[Node]:
@@ -83,17 +83,19 @@ def read(client: redis.Redis, now: float) -> list[Node]:
     """
     found: dict[int, list[tuple[str, dict[str, float | str]]]] = {}
     for field, value in client.hgetall(names.nodes()).items():
-        node, _, room = (field.decode() if isinstance(field, bytes) else str(field)).partition(":")
+        node, _, service = (field.decode() if isinstance(field, bytes) else str(field)).partition(
+            ":"
+        )
         about = json.loads(value)
         if node.isdigit() and now - float(about["seen"]) < _FORGOTTEN_SECONDS:
-            found.setdefault(int(node), []).append((room, about))
+            found.setdefault(int(node), []).append((service, about))
     nodes = []
-    for number, rooms in sorted(found.items()):
+    for number, services in sorted(found.items()):
         online = sorted(
-            room for room, about in rooms if now - float(about["seen"]) < OFFLINE_SECONDS
+            service for service, about in services if now - float(about["seen"]) < OFFLINE_SECONDS
         )
-        newest = max((about for _, about in rooms), key=lambda a: float(a["seen"]))
-        started = min(float(about["started"]) for _, about in rooms)
+        newest = max((about for _, about in services), key=lambda a: float(a["seen"]))
+        started = min(float(about["started"]) for _, about in services)
         nodes.append(
             Node(
                 number,

@@ -1,4 +1,4 @@
-"""How a room reaches Redis: one server, or whichever the Sentinels say is the master.
+"""How a service reaches Redis: one server, or whichever the Sentinels say is the master.
 
 `redis://host:port/0` is a server. `redis+sentinel://host:port,host:port/NAME/0` names Sentinels
 that watch a master called NAME: it is asked for anew at every connection, so a failover costs a

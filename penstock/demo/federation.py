@@ -22,6 +22,7 @@ import polars as pl
 
 from penstock import uri
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.demo import flights
 from penstock.errors import PenstockError
 from penstock.link.address import Address
@@ -81,7 +82,10 @@ class Deployment:
 
     def client(self) -> Connection:
         return connect(
-            self.mesh.gateway_url, user=self.mesh.user, password=self.mesh.password, timeout=200
+            self.mesh.gateway_url,
+            user=self.mesh.user,
+            password=self.mesh.password,
+            options=ConnectionOptions(timeout=200),
         )
 
     def address(self) -> Address:

@@ -35,5 +35,5 @@ def impossible(what: str) -> SqlSemanticError:
     return SqlSemanticError(
         f"{what} is not possible in a query",
         code="E_QUERY",
-        hint="docs/sql.md lists what a query may have",
+        hint="docs/sql-rows.md shows what a query may have",
     )

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from penstock import tuning
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.reader import CatalogReader
 from penstock.codec import schema_ids
@@ -32,8 +33,6 @@ log = get(__name__)
 T = TypeVar("T")
 _HISTORY_BYTES = 4 << 20
 _SLICE_BYTES = 512 << 10
-#: work on fewer bytes is done in the event loop
-SMALL = 32 << 10
 #: part of the memory's bound whose slices keep what listeners made of them
 _YOUNG = 8
 
@@ -386,6 +385,6 @@ async def work_on(take: Callable[[Slice], T], piece: Slice) -> T:
     """Call *take* with a slice; with a large one in a thread, so that nobody else of the event loop
     waits for it.
     """
-    if piece.size < SMALL:
+    if piece.size < tuning.SLICE_BYTES_HANDLED_IN_LOOP:
         return take(piece)
     return await asyncio.get_running_loop().run_in_executor(None, take, piece)

@@ -1,7 +1,7 @@
 """What SETTINGS `type='kafka'` mean, as they are checked, kept in the catalog and handed to a Kafka
 client.
 
-An external stream of this type is a plain table of ours that the federation room fills from the
+An external stream of this type is a plain table of ours that the federation service fills from the
 topic, so whatever reads tables reads it; its second column tells its messages apart (`MESSAGE_ID`).
 The password is a secret file (`penstock.link.external`), never here.
 """

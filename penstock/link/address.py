@@ -1,4 +1,4 @@
-"""The address of a deployment's federation room, and the error for a link that is not there."""
+"""The address of a deployment's federation service, and the error for a link that is not there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LinkLost(RemoteError):
 
 @dataclass(frozen=True)
 class Address:
-    """Host and port of a deployment's federation room, and the user to log in as. Never printed
+    """Host and port of a deployment's federation service, and the user to log in as. Never printed
     with its password.
     """
 

@@ -2,8 +2,8 @@
 one's password.
 
 A password is in `<data directory>/secrets/external-<id>.password` (mode 0600) and nowhere else: not
-in the catalog, a log, an error or an answer. Every room that opens links reads it there, so `hosts`
-may change hands without the catalog knowing a secret.
+in the catalog, a log, an error or an answer. Every service that opens links reads it there, so
+`hosts` may change hands without the catalog knowing a secret.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock import tuning
 from penstock.errors import RemoteError, SchemaError
 from penstock.rows import arrow_reader
 
@@ -27,8 +28,6 @@ PATH = "/link"
 MAX_FRAME = 64 << 20
 #: frames of rows that may be under way on a channel before its reader has taken any
 CREDIT = 16
-#: below this many bytes compression costs more than it saves
-_SMALL = 2048
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 _PLAIN = pa.ipc.IpcWriteOptions()
 _LIMITS = arrow_reader.for_body(MAX_FRAME)
@@ -41,12 +40,11 @@ class FrameError(RemoteError):
 def pack(header: dict[str, Any], rows: pa.Table) -> bytes:
     """A binary frame."""
     head = json.dumps(header, separators=(",", ":")).encode()
+    plain = rows.nbytes < tuning.FRAME_BYTES_SENT_PLAIN
     sink = io.BytesIO()
     sink.write(len(head).to_bytes(4, "little"))
     sink.write(head)
-    with pa.ipc.new_stream(
-        sink, rows.schema, options=_PLAIN if rows.nbytes < _SMALL else _COMPRESSED
-    ) as writer:
+    with pa.ipc.new_stream(sink, rows.schema, options=_PLAIN if plain else _COMPRESSED) as writer:
         writer.write_table(rows)
     return sink.getvalue()
 

@@ -27,7 +27,7 @@ def open_socket(address: Address, timeout: float, ping_seconds: float) -> Client
     """Connect and log in.
 
     Raises:
-        LinkLost: nobody answers there, or not as a federation room does.
+        LinkLost: nobody answers there, or not as a federation service does.
         RemoteError: the certificate is not trusted, or the versions of the link differ.
         AuthError: user or password is wrong.
         CatalogError: the address is not one of those allowed, or this mesh itself answers there.
@@ -64,9 +64,9 @@ def open_socket(address: Address, timeout: float, ping_seconds: float) -> Client
             hint="renew it, or name its authority with ca_file",
         ) from None
     except (ssl.SSLError, InvalidHandshake) as wrong:
-        port = "for secure links" if address.secure else "of the federation room"
+        port = "for secure links" if address.secure else "of the federation service"
         raise LinkLost(
-            f"{address.shown} does not answer as a federation room does",
+            f"{address.shown} does not answer as a federation service does",
             detail=reason_of(wrong),
             hint=f"is that the port {port}?",
         ) from None

@@ -142,7 +142,7 @@ def _still(layout: Layout) -> Iterator[float]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.suspend()
                     stopped.append(process)
-            missed = {r["pid"] for r in state["rooms"].values() if r["pid"]} - {
+            missed = {r["pid"] for r in state["services"].values() if r["pid"]} - {
                 p.pid for p in stopped
             }
             if any(psutil.pid_exists(pid) for pid in missed):

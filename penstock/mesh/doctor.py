@@ -27,8 +27,8 @@ class Finding:
     do: str = ""
 
 
-def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
-    """What the supervisor says of each room (`penstock.mesh.supervisor.read_state`)."""
+def services(state: Mapping[str, Any] | None) -> list[Finding]:
+    """What the supervisor says of each service (`penstock.mesh.supervisor.read_state`)."""
     if state is None:
         return [
             Finding(
@@ -38,8 +38,8 @@ def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
             )
         ]
     found = []
-    for name, room in state["rooms"].items():
-        if room["state"] == "failed":
+    for name, service in state["services"].items():
+        if service["state"] == "failed":
             found.append(
                 Finding(
                     "bad",
@@ -48,16 +48,16 @@ def rooms(state: Mapping[str, Any] | None) -> list[Finding]:
                     f" {name}",
                 )
             )
-        elif room["state"] != "ready":
+        elif service["state"] != "ready":
             found.append(
                 Finding(
                     "bad",
-                    f"{name} is {room['state']}: {room['why'] or 'no answer yet'}",
+                    f"{name} is {service['state']}: {service['why'] or 'no answer yet'}",
                     f"penstock logs {name}",
                 )
             )
-        elif room["restarts"]:
-            times = "once" if room["restarts"] == 1 else f"{room['restarts']} times"
+        elif service["restarts"]:
+            times = "once" if service["restarts"] == 1 else f"{service['restarts']} times"
             found.append(
                 Finding(
                     "look",
@@ -120,7 +120,7 @@ def open_files(limit: int) -> list[Finding]:
 def exposure(
     hosts: Iterable[str], *, tls: bool, password: str, broker_asks: bool, embedded_broker: bool
 ) -> list[Finding]:
-    """Judge what others on the network could reach. *hosts*: addresses that rooms bind."""
+    """Judge what others on the network could reach. *hosts*: addresses that services bind."""
     outside = sorted({h for h in hosts if h not in _LOOPBACK})
     found = []
     if outside:
@@ -129,8 +129,8 @@ def exposure(
             found.append(
                 Finding(
                     "bad",
-                    f"rooms listen on {where} without TLS: passwords and rows cross the network in"
-                    " the clear",
+                    f"services listen on {where} without TLS: passwords and rows cross the network"
+                    " in the clear",
                     "docs/security.md#tls",
                 )
             )
@@ -138,12 +138,13 @@ def exposure(
             found.append(
                 Finding(
                     "bad",
-                    f"rooms listen on {where} and root's password has {len(password)} characters",
+                    f"services listen on {where} and root's password has {len(password)}"
+                    " characters",
                     "choose a longer PENSTOCK_PASSWORD",
                 )
             )
     else:
-        found.append(Finding("ok", "rooms listen on this machine only"))
+        found.append(Finding("ok", "services listen on this machine only"))
     if embedded_broker or not broker_asks:
         found.append(
             Finding(

@@ -175,8 +175,8 @@ class Layout:
     def redis(self) -> Path:
         return self.root / "redis"
 
-    def log(self, room: str) -> Path:
-        return self.logs / f"{room}.log"
+    def log(self, service: str) -> Path:
+        return self.logs / f"{service}.log"
 
     def make(self) -> None:
         """Make what is missing; nobody but its owner gets into the data directory, also into one

@@ -26,7 +26,7 @@ from penstock.errors import RemoteError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
-from penstock.mesh.rooms import ALL_ROOMS
+from penstock.mesh.services import ALL_SERVICES
 from penstock.mesh.supervisor import read_state, stop_mesh, stop_seconds, tail
 
 
@@ -108,57 +108,57 @@ class RunningMesh:
             raise RemoteError("the mesh is down", detail=tail(self.layout, "supervisor"))
         return state
 
-    def pid(self, room: str) -> int:
-        """Process id of the room's first process, which leads a group of its own.
+    def pid(self, service: str) -> int:
+        """Process id of the service's first process, which leads a group of its own.
 
         Raises:
             RemoteError: it does not run at the moment.
         """
-        pid = self.state()["rooms"][room]["pid"]
+        pid = self.state()["services"][service]["pid"]
         if pid is None:
-            raise RemoteError(f"{room} does not run")
+            raise RemoteError(f"{service} does not run")
         return int(pid)
 
-    def kill(self, room: str, number: int = signal.SIGKILL) -> int:
-        """Send a signal to the room's first process only; its process id."""
-        pid = self.pid(room)
+    def kill(self, service: str, number: int = signal.SIGKILL) -> int:
+        """Send a signal to the service's first process only; its process id."""
+        pid = self.pid(service)
         os.kill(pid, number)
         return pid
 
-    def restart(self, room: str, grace: float | None = None) -> None:
-        """Stop *room* and wait until its successor is ready; kill it when it has not stopped after
-        *grace* seconds.
+    def restart(self, service: str, grace: float | None = None) -> None:
+        """Stop *service* and wait until its successor is ready; kill it when it has not stopped
+        after *grace* seconds.
 
         Raises:
             RemoteError: the successor does not become ready.
         """
-        process = psutil.Process(self.pid(room))
+        process = psutil.Process(self.pid(service))
         with suppress(psutil.NoSuchProcess):
             process.terminate()
             try:
-                process.wait(stop_seconds(room) if grace is None else grace)
+                process.wait(stop_seconds(service) if grace is None else grace)
             except psutil.TimeoutExpired:
                 process.kill()
-        self.wait_ready(room, not_pid=process.pid)
+        self.wait_ready(service, not_pid=process.pid)
 
-    def processes(self, room: str) -> list[psutil.Process]:
-        """The room's first process and all below it."""
-        first = psutil.Process(self.pid(room))
+    def processes(self, service: str) -> list[psutil.Process]:
+        """The service's first process and all below it."""
+        first = psutil.Process(self.pid(service))
         return [first, *first.children(recursive=True)]
 
     def wait_ready(
-        self, room: str | None = None, *, not_pid: int | None = None, seconds: float = 120.0
+        self, service: str | None = None, *, not_pid: int | None = None, seconds: float = 120.0
     ) -> None:
-        """Wait until *room* (or every room) is ready, in another process than *not_pid* when that
-        was killed.
+        """Wait until *service* (or every service) is ready, in another process than *not_pid* when
+        that was killed.
 
         Raises:
-            RemoteError: it is not, in that time; holds the end of the room's log.
+            RemoteError: it is not, in that time; holds the end of the service's log.
         """
         deadline = time.monotonic() + seconds
         while True:
-            rooms = self.state()["rooms"]
-            chosen = {room: rooms[room]} if room else rooms
+            services = self.state()["services"]
+            chosen = {service: services[service]} if service else services
             waiting = {
                 name: r
                 for name, r in chosen.items()
@@ -184,7 +184,7 @@ class RunningMesh:
 def launch(
     data_dir: Path,
     *,
-    rooms: tuple[str, ...] = ALL_ROOMS,
+    services: tuple[str, ...] = ALL_SERVICES,
     clock: Literal["system", "manual"] = "system",
     port_base: str = "auto",
     ports: tuple[str, ...] = (),
@@ -206,8 +206,8 @@ def launch(
         "--plain",
         "--data-dir",
         str(layout.root),
-        "--rooms",
-        ",".join(rooms),
+        "--services",
+        ",".join(services),
     ]
     command += [
         "--nodes",
@@ -264,7 +264,7 @@ def wait_for_start(supervisor: subprocess.Popen[bytes], layout: Layout) -> Itera
 def running_mesh(
     data_dir: Path,
     *,
-    rooms: tuple[str, ...] = ALL_ROOMS,
+    services: tuple[str, ...] = ALL_SERVICES,
     clock: Literal["system", "manual"] = "system",
     environment: Mapping[str, str] | None = None,
     port_base: str = "auto",
@@ -273,11 +273,11 @@ def running_mesh(
     silent_seconds: float | None = None,
     open_kafka: bool = False,
 ) -> Iterator[RunningMesh]:
-    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each room,
-    *nodes* are of stream tables.
+    """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each
+    service, *nodes* are of stream tables.
 
-    A room that does not answer for *silent_seconds* is started again (0: never, None: as `penstock
-    up` does it).
+    A service that does not answer for *silent_seconds* is started again (0: never, None: as
+    `penstock up` does it).
 
     Raises:
         RemoteError: it does not start.
@@ -285,7 +285,7 @@ def running_mesh(
     layout = Layout(data_dir.absolute())
     supervisor = launch(
         data_dir,
-        rooms=rooms,
+        services=services,
         clock=clock,
         port_base=port_base,
         environment=environment,

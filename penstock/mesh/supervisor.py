@@ -1,12 +1,13 @@
-"""Keeps the rooms of one data directory running: starts them in order, notices who dies, starts it
-again, stops all.
+"""Keeps the services of one data directory running: starts them in order, notices who dies, starts
+it again, stops all.
 
 One supervisor per data directory (a lock file says so). What it knows is in `run/mesh.json`,
-replaced at each change, so that `penstock status` needs no connection to it. A room that was
+replaced at each change, so that `penstock status` needs no connection to it. A service that was
 healthy for a while before it died is started again at once. One that dies young waits 0.5 s,
 doubled each time up to 30 s; one that exits with status 78 was configured wrongly and is left
 alone. One that was ready and whose health port then does not answer for some seconds is ended, by
-force if need be, and started again. Refused: deciding what is healthy, which a room says of itself.
+force if need be, and started again. Refused: deciding what is healthy, which a service says of
+itself.
 """
 
 from __future__ import annotations
@@ -28,27 +29,35 @@ from penstock.config.settings import EXIT_CONFIG
 from penstock.errors import ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.process import ChildProcess, rotate
-from penstock.mesh.rooms import Options, Room, addresses, check_rooms, listeners, plan, unresponsive
+from penstock.mesh.services import (
+    Options,
+    ServicePlan,
+    addresses,
+    check_services,
+    listeners,
+    plan,
+    unresponsive,
+)
 from penstock.runtime import log
 from penstock.runtime.mesh_members import members
 
 State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
 _BACKOFF_SECONDS = (0.5, 30.0)
-#: healthy for so long, a room did not die of how it starts: a pause would only keep others waiting
-#: for it
+#: healthy for so long, a service did not die of how it starts: a pause would only keep others
+#: waiting for it
 _GROWN_UP_SECONDS = 10.0
 _STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
-_STOP_SECONDS_ROOM = 12.0
-#: a room that dies this often before it was ever ready will not get better by itself
+_STOP_SECONDS_SERVICE = 12.0
+#: a service that dies this often before it was ever ready will not get better by itself
 _START_ATTEMPTS = 4
 _logger = log.get("penstock.mesh")
 
 
 @dataclass
 class Kept:
-    """A room and what became of it."""
+    """A service and what became of it."""
 
-    room: Room
+    service: ServicePlan
     state: State = "waiting"
     why: str = ""
     child: ChildProcess | None = None
@@ -69,7 +78,7 @@ class Kept:
             "pid": self.child.pid if self.child else None,
             "started": self.child.started if self.child else None,
             "restarts": self.restarts,
-            "log": str(layout.log(self.room.name)),
+            "log": str(layout.log(self.service.name)),
         }
 
 
@@ -94,7 +103,7 @@ class Supervisor:
     """
 
     def __init__(self, layout: Layout, ports: Ports, options: Options) -> None:
-        check_rooms(options.rooms)
+        check_services(options.services)
         self._layout = layout
         self._ports = ports
         self._options = options
@@ -103,8 +112,10 @@ class Supervisor:
         _end_orphans(layout)
         layout.empty_temporary()
         layout.make()
-        require_free(ports, [name for room in options.all_rooms for name in listeners(room)])
-        self._kept = {room.name: Kept(room) for room in plan(layout, ports, options)}
+        require_free(
+            ports, [name for service in options.all_services for name in listeners(service)]
+        )
+        self._kept = {service.name: Kept(service) for service in plan(layout, ports, options)}
         self._started = time.time()
         self._stopping = False
         self._checks = ThreadPoolExecutor(len(self._kept), thread_name_prefix="check")
@@ -115,7 +126,7 @@ class Supervisor:
         """Start everything and keep it running until SIGTERM or SIGINT; then stop everything.
 
         Raises:
-            RemoteError: a room does not become ready within *start_seconds*.
+            RemoteError: a service does not become ready within *start_seconds*.
         """
         woken = _Wakeup()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -125,7 +136,7 @@ class Supervisor:
         shown = ""
         try:
             for kept in self._kept.values():
-                kept.room.prepare()
+                kept.service.prepare()
             while not self._stopping:
                 for kept in self._kept.values():
                     self._step(kept)
@@ -149,10 +160,13 @@ class Supervisor:
             "started": self._started,
             "stopping": self._stopping,
             "ready": all(kept.state == "ready" for kept in self._kept.values()),
-            "rooms": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
+            "services": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
             "ports": dict(self._ports.by_name),
             "settings": addresses(
-                self._layout, self._ports, self._options.rooms, open_kafka=self._options.open_kafka
+                self._layout,
+                self._ports,
+                self._options.services,
+                open_kafka=self._options.open_kafka,
             ),
             "clock": self._options.clock,
         }
@@ -165,26 +179,26 @@ class Supervisor:
         if kept.child is None:
             if kept.state == "failed" or now < kept.not_before:
                 return
-            missing = [name for name in kept.room.needs if not self._kept[name].ever_ready]
+            missing = [name for name in kept.service.needs if not self._kept[name].ever_ready]
             if missing:
                 kept.why = f"{', '.join(missing)} first"
                 return
             kept.child = ChildProcess(
-                kept.room.command,
-                kept.room.environment,
-                self._layout.log(kept.room.name),
+                kept.service.command,
+                kept.service.environment,
+                self._layout.log(kept.service.name),
                 self._layout.root,
             )
             kept.state = "starting"
             kept.why = ""
             kept.ready_since = None
             return
-        rotate(self._layout.log(kept.room.name))
+        rotate(self._layout.log(kept.service.name))
         self._look(kept, now)
         self._end_if_silent(kept, now)
 
     def _take_answer(self, kept: Kept, why: str, now: float) -> None:
-        """Note that a room is ready, or *why* it is not."""
+        """Note that a service is ready, or *why* it is not."""
         kept.why = why
         if kept.ready_since is None or not unresponsive(why):
             kept.silent_since = None
@@ -195,7 +209,7 @@ class Supervisor:
             kept.not_before = now + 0.1
             return
         if not kept.ever_ready:
-            kept.room.on_ready()
+            kept.service.on_ready()
             kept.ever_ready = True
         kept.state = "ready"
         kept.ready_since = kept.ready_since or now
@@ -207,24 +221,26 @@ class Supervisor:
             self._take_answer(kept, kept.check.result(), now)
             kept.check = None
         if kept.check is None and now >= kept.not_before:
-            kept.check = self._checks.submit(kept.room.waits_for)
+            kept.check = self._checks.submit(kept.service.waits_for)
 
     def _end_if_silent(self, kept: Kept, now: float) -> None:
-        """End a room that was ready and has not answered for too long: it may hear SIGTERM, if not
-        SIGKILL.
+        """End a service that was ready and has not answered for too long: it may hear SIGTERM, if
+        not SIGKILL.
         """
         assert kept.child is not None
         limit = self._options.silent_seconds
         if kept.kill_at is not None:
             if now >= kept.kill_at:
-                _logger.warning("room does not stop", child=kept.room.name)
+                _logger.warning("service does not stop", child=kept.service.name)
                 kept.child.kill()
         elif limit and kept.silent_since is not None and now - kept.silent_since >= limit:
             _logger.warning(
-                "room does not answer: it is started again", child=kept.room.name, why=kept.why
+                "service does not answer: it is started again",
+                child=kept.service.name,
+                why=kept.why,
             )
             kept.child.ask_to_stop()
-            kept.kill_at = now + min(stop_seconds(kept.room.name), limit)
+            kept.kill_at = now + min(stop_seconds(kept.service.name), limit)
 
     def _note_end(self, kept: Kept, status: int, now: float) -> None:
         assert kept.child is not None
@@ -239,16 +255,16 @@ class Supervisor:
         if status == EXIT_CONFIG:
             kept.state, kept.why = (
                 "failed",
-                f"wrong configuration, see {self._layout.log(kept.room.name)}",
+                f"wrong configuration, see {self._layout.log(kept.service.name)}",
             )
-            _logger.error("room is configured wrongly", child=kept.room.name)
+            _logger.error("service is configured wrongly", child=kept.service.name)
             return
         kept.delay = pause(kept.delay, healthy)
         kept.not_before = now + kept.delay
         kept.restarts += 1
         kept.state = "backoff"
         kept.why = f"{how}; again in {kept.delay:g} s"
-        _logger.warning("room ended", child=kept.room.name, how=how, again_in=kept.delay)
+        _logger.warning("service ended", child=kept.service.name, how=how, again_in=kept.delay)
 
     def _require_start(self, deadline: float) -> None:
         for name, kept in self._kept.items():
@@ -273,20 +289,22 @@ class Supervisor:
         _logger.info("stopping", signal=signal.Signals(number).name)
 
     def _stop(self) -> None:
-        """Stop rooms first, then what they need; each may finish, but not for ever."""
+        """Stop services first, then what they need; each may finish, but not for ever."""
         self._stopping = True
         self._write(json.dumps(self.state()))
         servers = [
             kept
             for kept in self._kept.values()
-            if not kept.room.needs and kept.room.name in _STOP_SECONDS
+            if not kept.service.needs and kept.service.name in _STOP_SECONDS
         ]
-        rooms = [kept for kept in self._kept.values() if kept not in servers]
-        for group in (rooms, servers):
+        services = [kept for kept in self._kept.values() if kept not in servers]
+        for group in (services, servers):
             for kept in group:
                 if kept.child:
                     kept.child.ask_to_stop()
-            deadline = time.monotonic() + max((stop_seconds(k.room.name) for k in group), default=0)
+            deadline = time.monotonic() + max(
+                (stop_seconds(k.service.name) for k in group), default=0
+            )
             for kept in group:
                 _await_end(kept, deadline)
         self._checks.shutdown(cancel_futures=True)
@@ -301,13 +319,13 @@ class Supervisor:
         fresh.replace(self._layout.state_file)
 
 
-def stop_seconds(room: str) -> float:
-    """Return how long a room may take to stop before it is killed."""
-    return _STOP_SECONDS.get(room, _STOP_SECONDS_ROOM)
+def stop_seconds(service: str) -> float:
+    """Return how long a service may take to stop before it is killed."""
+    return _STOP_SECONDS.get(service, _STOP_SECONDS_SERVICE)
 
 
 def pause(last: float, healthy: float) -> float:
-    """Seconds until a room that died is started again.
+    """Seconds until a service that died is started again.
 
     Args:
         last: the pause before its last start; 0 for none.
@@ -325,6 +343,8 @@ def read_state(layout: Layout) -> dict[str, Any] | None:
         state: dict[str, Any] = json.loads(layout.state_file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    if "rooms" in state:  # of a supervisor that an earlier build started
+        state["services"] = state.pop("rooms")
     return state if psutil.pid_exists(state["supervisor"]) else None
 
 
@@ -350,10 +370,10 @@ def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
     return len(before)
 
 
-def tail(layout: Layout, room: str, lines: int = 25) -> str:
-    """The last lines of a room's log."""
+def tail(layout: Layout, service: str, lines: int = 25) -> str:
+    """The last lines of a service's log."""
     try:
-        with open(layout.log(room), "rb") as file:
+        with open(layout.log(service), "rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(file.tell() - 64 * 1024, 0))
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
@@ -389,10 +409,10 @@ def _lock(layout: Layout) -> IO[str]:
 
 
 def _await_end(kept: Kept, deadline: float) -> None:
-    """Wait for a room to finish; after *deadline* end it."""
+    """Wait for a service to finish; after *deadline* end it."""
     if kept.child:
         if not kept.child.wait(max(deadline - time.monotonic(), 0.01)):
-            _logger.warning("room did not stop in time", child=kept.room.name)
+            _logger.warning("service did not stop in time", child=kept.service.name)
         kept.child.kill()
     kept.child = None
     kept.state = "stopped"

@@ -72,10 +72,10 @@ class Own:
 
     Attributes:
         places: host and port of its services, its Kafka and its Redis, as the settings name them.
-        links: ports of its federation room, if links may go there.
+        links: ports of its federation service, if links may go there.
         mesh: data directory that processes of an embedded mesh carry in their environment; empty:
             there is no such mesh.
-        identity: what its links say of where they come from, so that its federation room refuses
+        identity: what its links say of where they come from, so that its federation service refuses
             them whatever way they have taken;
             empty: they say nothing.
     """
@@ -103,7 +103,7 @@ class Own:
         if not settings.external_self:
             return cls(named, mesh=own_mesh(), identity=identity_of(settings))
         links = frozenset(port for _, port in _places(urlsplit(settings.federation_url).netloc))
-        if settings.room == "federation":
+        if settings.service == "federation":
             links |= {getattr(settings, "port", 0), getattr(settings, "tls_port", 0)} - {0}
         return cls(named, links, own_mesh())
 

@@ -1,4 +1,4 @@
-"""What rooms tell each other in Redis while a database gets more partitions: one hash a move, a
+"""What services tell each other in Redis while a database gets more partitions: one hash a move, a
 field for each part that is done.
 """
 

@@ -16,16 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock import tuning
 from penstock.errors import SchemaError
 
-#: bodies larger than this are decoded off the event loop
-INLINE_BYTES = 64 * 1024
 _SCHEMA = 1
 _DICTIONARY = 2
 _BATCH = 3
 _PLAIN_LENGTH = -1
-#: of batches, from which on strings are looked at together
-_MANY_ROWS = 2_000
 _NOT_ASCII = 0x80
 _UNREADABLE = (
     pa.ArrowException,
@@ -99,9 +96,9 @@ def read(data: bytes | memoryview | pa.Buffer, limits: Limits = DEFAULT) -> pa.T
         _check_dictionaries(shared, limits)
         _validate(table, [i for i, kind in kinds.items() if _texts(kind)])
         _check_expanded(shared, limits)
+        return _clear_null_views(table, [i for i, kind in kinds.items() if _is_view(kind)])
     except _UNREADABLE as wrong:
         raise refuse(wrong) from None
-    return table
 
 
 # ---------------------------------------------------------------- before anything is inflated
@@ -298,7 +295,8 @@ def _validate(table: pa.Table, texts: Sequence[int]) -> None:
         texts: places of columns of strings; Arrow takes their values one by one, which costs most
             of the time.
     """
-    if not texts or table.num_rows < _MANY_ROWS * table.column(texts[0]).num_chunks:
+    few = tuning.BATCH_ROWS_VALIDATED_TOGETHER
+    if not texts or table.num_rows < few * table.column(texts[0]).num_chunks:
         table.validate(full=True)
         return
     apart = set(texts)
@@ -342,10 +340,45 @@ def _check_expanded(columns: Sequence[pa.ChunkedArray], limits: Limits) -> None:
 
 
 def _shares(kind: pa.DataType) -> bool:
-    named = pa.types
-    return bool(
-        named.is_dictionary(kind) or named.is_string_view(kind) or named.is_binary_view(kind)
-    )
+    return bool(pa.types.is_dictionary(kind)) or _is_view(_storage_of(kind))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    kind = _storage_of(kind)
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _storage_of(kind: pa.DataType) -> pa.DataType:
+    while isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return kind
+
+
+def _clear_null_views(table: pa.Table, places: Sequence[int]) -> pa.Table:
+    """Return *table* with the views of nulls set to zero in the columns at *places*.
+
+    Arrow leaves open what a null's view holds, so validation passes over it. Polars follows it all
+    the same, and one that leads outside the buffers ends the process.
+    """
+    for place in places:
+        column = _stored(table.column(place))
+        if column.null_count:
+            chunks = [_without_null_views(chunk) for chunk in column.chunks]
+            table = table.set_column(place, table.field(place).name, pa.chunked_array(chunks))
+    return table
+
+
+def _without_null_views(chunk: pa.Array) -> pa.Array:
+    validity, views, *values = chunk.buffers()
+    if not chunk.null_count or validity is None:
+        return chunk
+    end = chunk.offset + len(chunk)
+    valid = np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little")[chunk.offset : end]
+    # a view is 16 bytes
+    every = np.frombuffer(views, np.uint64, count=2 * end).reshape(-1, 2)
+    cleared = every[chunk.offset :] * valid[:, np.newaxis]
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(cleared), *values]
+    return pa.Array.from_buffers(chunk.type, len(chunk), buffers, chunk.null_count)
 
 
 def _longest(chunk: pa.Array) -> int:

@@ -15,11 +15,11 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from penstock import tuning
+
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
 _MASK = 0xFFFF_FFFF
-#: below this many names a cached lookup beats the numpy version
-_FEW = 256
 
 _Words = npt.NDArray[np.uint32]
 #: `beside` tries to hold for every number of partitions that divides this, and content itself with
@@ -68,7 +68,7 @@ def hashes(names: pl.Series) -> npt.NDArray[np.uint32]:
     """What decides the partition of each of *names*, which holds no nulls: its rest when divided by
     the number of partitions.
     """
-    if len(names) <= _FEW:
+    if len(names) <= tuning.NAMES_HASHED_ONE_BY_ONE:
         return np.array([_positive(n) for n in names.to_list()], np.uint32)
     return _murmur2_many(names) & np.uint32(0x7FFF_FFFF)
 

@@ -1,9 +1,9 @@
 """The audit trail: logins, tokens, definitions, grants and refusals, one JSON object a line, in a
-file of its own and in the room's log.
+file of its own and in the service's log.
 
-`open_trail` is called once at the start of a room; before that (and where no file is wanted) lines
-go to the log only. Lines are appended by one write each, so that several processes may share a
-file, and a file that was moved away is made anew. A file that has grown to its limit is moved to
+`open_trail` is called once at the start of a service; before that (and where no file is wanted)
+lines go to the log only. Lines are appended by one write each, so that several processes may share
+a file, and a file that was moved away is made anew. A file that has grown to its limit is moved to
 `….1` by the process that notices, older ones to `….2` and on; the last one goes. Refused: secrets:
 SQL comes here through `penstock.sql.secret.hide`.
 """
@@ -83,17 +83,17 @@ class _RotatedFile(WatchedFileHandler):
         return (found.st_dev, found.st_ino) == (self.dev, self.ino)
 
 
-def open_trail(path: str, room: str, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
+def open_trail(path: str, service: str, max_bytes: int = MAX_BYTES, kept: int = KEPT_FILES) -> None:
     """Append the trail to the file *path* from now on (empty: to none); readable by its owner only.
 
     Args:
         path: of the file.
-        room: the service that writes.
+        service: the service that writes.
         max_bytes: the file is moved to `….1` when it has grown to this; 0: never.
         kept: older files that are kept.
     """
     logger = logging.getLogger(_NAME)
-    logger.setLevel(logging.INFO)  # whatever the room's own level
+    logger.setLevel(logging.INFO)  # whatever the service's own level
     for old in logger.handlers[:]:
         logger.removeHandler(old)
         old.close()
@@ -109,7 +109,7 @@ def open_trail(path: str, room: str, max_bytes: int = MAX_BYTES, kept: int = KEP
             reason=str(wrong.strerror),
         )
         return
-    handler.setFormatter(log.formatter(room))
+    handler.setFormatter(log.formatter(service))
     logger.addHandler(handler)
 
 

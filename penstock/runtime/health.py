@@ -1,9 +1,9 @@
-"""Health of a room over HTTP, from a thread of its own: /healthz, /readyz, /metrics.
+"""Health of a service over HTTP, from a thread of its own: /healthz, /readyz, /metrics.
 
 /healthz answers 200 while the process lives and what must move in it moves; /readyz answers 200
 when every named condition holds and otherwise 503; /metrics is Prometheus text. Names and reasons
 are told on loopback only, and names in metrics (of topics, streams, views) to who sends the key of
-metrics; others read the numbers under pseudonyms. Refused here: deciding anything; rooms report
+metrics; others read the numbers under pseudonyms. Refused here: deciding anything; services report
 conditions, the supervisor and people read them.
 """
 
@@ -36,7 +36,7 @@ from penstock.errors import ConfigError
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 #: how often the server looks whether it is to end
 _CLOSING_S = 0.1
-#: what is watched and does not move for so long makes the room unready; for so long, dead
+#: what is watched and does not move for so long makes the service unready; for so long, dead
 _LATE_S = 2.0
 _STUCK_S = 10.0
 #: connections at a time; beyond, the oldest one is closed, so that who asks now is answered
@@ -51,20 +51,20 @@ _PLAIN = frozenset(("le", "quantile", "generation", "kind", "lease"))
 
 @dataclass(frozen=True)
 class Condition:
-    """One thing that must hold before the room can work; `why` says what it waits for."""
+    """One thing that must hold before the service can work; `why` says what it waits for."""
 
     ready: bool
     why: str = ""
 
 
 class Health:
-    """Conditions and metrics of one room, served on *port* (0: any free one, see `.port`) until
+    """Conditions and metrics of one service, served on *port* (0: any free one, see `.port`) until
     `close`.
     """
 
     def __init__(
         self,
-        room: str,
+        service: str,
         port: int = 0,
         *,
         host: str = "127.0.0.1",
@@ -74,7 +74,7 @@ class Health:
         """*metrics_key*: who sends it (`Authorization: Bearer …`) reads names in the metrics; None:
         nobody does.
         """
-        self.room = room
+        self.service = service
         self.metrics_key = metrics_key
         self.registry = CollectorRegistry()
         #: the same metrics, with pseudonyms that stay as long as the key
@@ -91,9 +91,9 @@ class Health:
             self._server = _Server((host, port), _handler(self))
         except OSError as wrong:
             raise ConfigError(
-                f"health port {port} of {room} cannot be used",
+                f"health port {port} of {service} cannot be used",
                 detail=str(wrong.strerror),
-                hint=f"set PENSTOCK_{room.upper()}_HEALTH_PORT to a free port, or 0 for any",
+                hint=f"set PENSTOCK_{service.upper()}_HEALTH_PORT to a free port, or 0 for any",
             ) from wrong
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(
@@ -102,7 +102,7 @@ class Health:
         self._thread.start()
 
     def ready(self, name: str, ready: bool = True, why: str = "") -> None:
-        """Report the condition *name*; the room is ready when all reported ones hold."""
+        """Report the condition *name*; the service is ready when all reported ones hold."""
         with self._lock:
             self._conditions[name] = Condition(ready, why)
 
@@ -147,7 +147,9 @@ class Health:
         waiting = {name: c.why for name, c in conditions.items() if not c.ready}
         stuck = sorted(self.stuck())
         return {
-            "room": self.room,
+            "service": self.service,
+            # the former name
+            "room": self.service,
             "ready": not waiting,
             "waiting": waiting,
             "conditions": sorted(conditions),
@@ -247,7 +249,7 @@ def _handler(health: Health) -> type[BaseHTTPRequestHandler]:
             path = self.path.partition("?")[0]
             if path == "/healthz":
                 alive = not health.stuck(_STUCK_S)
-                self._tell(alive, {"alive": alive}, {"room": health.room})
+                self._tell(alive, {"alive": alive}, {"service": health.service})
             elif path == "/readyz":
                 body = health.to_dict()
                 self._tell(body["ready"], {"ready": body["ready"]}, body)

@@ -1,5 +1,5 @@
-"""How much one caller may ask of a door: requests a second, and how many at once. Pure decisions;
-the clock is passed in.
+"""How much one caller may ask of an endpoint: requests a second, and how many at once. Pure
+decisions; the clock is passed in.
 
 What is over a limit is refused at once with E_OVERLOAD (429); only `Turns` has a queue, a short
 one. A caller that is slowed down elsewhere (by a window of unanswered frames, by a full queue to

@@ -39,9 +39,9 @@ _TALKATIVE = (
 )
 
 
-def configure(room: str, level: str = "INFO") -> None:
-    """Send every log line of this process to standard error as JSON, with *room* in it. Calling it
-    again replaces the set-up.
+def configure(service: str, level: str = "INFO") -> None:
+    """Send every log line of this process to standard error as JSON, with *service* in it. Calling
+    it again replaces the set-up.
     """
     structlog.contextvars.clear_contextvars()
     structlog.configure(
@@ -56,7 +56,7 @@ def configure(room: str, level: str = "INFO") -> None:
     )
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter(room))
+    handler.setFormatter(formatter(service))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
@@ -67,21 +67,23 @@ def configure(room: str, level: str = "INFO") -> None:
     logging.captureWarnings(True)
 
 
-def formatter(room: str) -> logging.Formatter:
+def formatter(service: str) -> logging.Formatter:
     """Makes lines as this process logs them, for a handler of its own."""
 
-    def add_room(
+    def add_service(
         _logger: Any, _method: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
         # a processor and not a context variable: threads start with empty contexts
-        event.setdefault("room", room)
+        event.setdefault("service", service)
+        # the field's former name, which log pipelines may still ask for
+        event.setdefault("room", service)
         return event
 
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_SHARED,
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            add_room,
+            add_service,
             structlog.processors.JSONRenderer(default=str, ensure_ascii=False),
         ],
     )

@@ -4,7 +4,7 @@ libraries read when they start.
 Arrow's own allocator keeps what it once had, for each thread and size apart: a stream job's worker
 that passes small batches from one thread to another grew by a megabyte a minute and more with
 nothing alive in it (docs/performance.md). The C library's gives back what is free at the end of its
-arenas, of which two are enough: rooms are many processes with few busy threads.
+arenas, of which two are enough: services are many processes with few busy threads.
 """
 
 from __future__ import annotations

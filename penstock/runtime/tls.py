@@ -1,7 +1,7 @@
-"""TLS for the doors that rooms open and for the calls they make, from the same few settings. The
-only file that makes ssl contexts.
+"""TLS for the endpoints that services open and for the calls they make, from the same few settings.
+The only file that makes ssl contexts.
 
-A room with `tls_cert` and `tls_key` speaks TLS only (1.2 or newer); `tls_ca` is what its calls
+A service with `tls_cert` and `tls_key` speaks TLS only (1.2 or newer); `tls_ca` is what its calls
 trust besides the machine's own authorities. Refused: calls that do not check who answers.
 """
 

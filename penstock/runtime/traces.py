@@ -1,5 +1,5 @@
-"""Trace ids: how somebody who writes rows finds them again in what every room logs, in results and
-in notifications.
+"""Trace ids: how somebody who writes rows finds them again in what every service logs, in results
+and in notifications.
 
 A client gives one with a request; the gateway writes it into the records (their field `trace`),
 stream jobs take it over into results and events, the notifier into messages. Nothing is done for

@@ -16,6 +16,8 @@ from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.tokenizer_core import Token, TokenType
 
 from penstock.sql import nodes
+from penstock.sql.parsers.query import QueryParser
+from penstock.sql.source import Source
 from penstock.sql.words import quote_name, quote_string
 
 
@@ -57,11 +59,6 @@ class Penstock(Dialect):
 
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
             """Parse one query."""
-            from penstock.sql.parsers.query import (
-                QueryParser,
-            )  # that module needs the tokenizer of this one
-            from penstock.sql.source import Source
-
             parser = QueryParser(raw_tokens, Source(sql or ""))
             query = parser.query()
             parser.expect_end()

@@ -1,5 +1,5 @@
-"""`python -m penstock.sql.reference`: the tables of docs/sql.md and docs/errors.md that are made
-from the code.
+"""`python -m penstock.sql.reference`: write the tables of the SQL pages and of docs/errors.md that
+are made from the code.
 
 Owns the places between `<!-- NAME -->` and `<!-- /NAME -->` in those pages and leaves the text
 around them alone.
@@ -18,7 +18,7 @@ from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("sql.md", "errors.md")
+PAGES = ("sql-functions.md", "sql-refusals.md", "errors.md")
 _GROUPS = {
     "math": "Numbers",
     "text": "Text",

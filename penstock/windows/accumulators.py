@@ -24,7 +24,7 @@ from penstock.windows.moment_accumulator import Moments
 from penstock.windows.parts import Part
 from penstock.windows.pick_accumulator import Pick
 from penstock.windows.slot_lines import SlotLines
-from penstock.windows.steps import grown
+from penstock.windows.ticks import grown
 
 
 class Accumulator(Protocol):

@@ -4,18 +4,16 @@ them.
 A `Call` is what INTERVAL windows need to know of some rows: the distinct (key, window) pairs among
 them, which of these each row is in, and what each pair's rows add up to. A kernel then works on
 pairs, of which there are far fewer than rows. Nothing in a call depends on what a kernel has had
-before, so `SHARED` gives the same one to every stream of a lane with the same source, conditions,
-keys and windows: a hundred of them go through the rows once. Refused: judging rows, and knowing
-groups' numbers, which are each kernel's own.
+before, so all streams of a context with the same source, conditions, keys and windows are given the
+same one: a hundred of them go through the rows once. Does not judge rows, and does not know the
+numbers of groups, which are each kernel's own.
 
 Arrays and frames of a call are read by many and written by nobody.
 """
 
 from __future__ import annotations
 
-import contextlib
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,16 +21,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock import tuning
 from penstock.windows import columnwise
 from penstock.windows.boundaries import Grid
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import NEVER, Mask, Ticks, previous_max
+from penstock.windows.ticks import NEVER, Mask, Ticks, previous_max
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
-#: so many places for each value, and these, are looked at rather than sorting the values
-_SPARSE = 4
-_SMALL = 256
 #: streams whose groups came at different times may have had different sums before; so many of these
 #: are remembered
 _STARTS = 4
@@ -45,7 +41,7 @@ class Call:
     index, stops  : of each pair its key's place, its window's number in the grid and last tick; by
     key and window positions, place     : of each (row, window) the row's position (None: each row
     is in just one window) and its pair's place tables               : of each row its table's
-    number in `TABLES`
+    number in `TableNames`
     """
 
     def __init__(
@@ -226,45 +222,13 @@ class Call:
         return total
 
 
-class Shared:
-    """What streams find out about the rows that they are all given, by what was asked; for each
-    thread its own.
-    """
-
-    def __init__(self) -> None:
-        self._mine = threading.local()
-
-    @contextlib.contextmanager
-    def among(self, rows: pl.DataFrame) -> Iterator[None]:
-        """Inside, what one stream finds out about *rows* is there for the next."""
-        self._mine.rows = rows
-        self._mine.answers = {}
-        try:
-            yield
-        finally:
-            self._mine.rows = None
-            self._mine.answers = {}
-
-    def get(self, rows: pl.DataFrame, question: str, make: Callable[[], T]) -> T:
-        """The answer of who asked first the same *question* of the same *rows*."""
-        if getattr(self._mine, "rows", None) is not rows:
-            return make()
-        answers: dict[str, T] = self._mine.answers
-        if question not in answers:
-            answers[question] = make()
-        return answers[question]
-
-
-SHARED = Shared()
-
-
 def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct *values*, ascending, and of each value its place among them."""
     if len(values) <= 1:
         return values.astype(np.int64), np.zeros(len(values), np.int64)
     least = int(values.min())
     most = int(values.max())
-    if most - least < _SPARSE * len(values) + _SMALL:
+    if most - least < tuning.PLACES_PER_NUMBER * len(values) + tuning.PLACES_BESIDES:
         place, found = _renumbered(values - least if least else values, most - least + 1)
         return found + least, place
     found, place = np.unique(values, return_inverse=True)

@@ -1,11 +1,11 @@
 """Casts of result and tag values to the target table's column types, as expressions that never
 raise.
 
-Rules (docs/sql.md, "Casts into a result table"): numbers to integers truncate toward zero; what
-does not fit or does not parse is NULL; text longer than a VARCHAR (bytes) or NCHAR (characters) is
-cut, at a character's border, as TDengine's CAST cuts it; BOOL becomes `true`/`false` in text and
-1/0 in numbers; timestamps are rescaled between precisions (toward the past); a number becomes a
-TIMESTAMP of that many ticks.
+Rules (docs/sql-streams.md, "Casts into a result table"): numbers to integers truncate toward zero;
+what does not fit or does not parse is NULL; text longer than a VARCHAR (bytes) or NCHAR
+(characters) is cut, at a character's border, as TDengine's CAST cuts it; BOOL becomes
+`true`/`false` in text and 1/0 in numbers; timestamps are rescaled between precisions (toward the
+past); a number becomes a TIMESTAMP of that many ticks.
 """
 
 from __future__ import annotations

@@ -5,34 +5,30 @@ rest.
 from __future__ import annotations
 
 from penstock.sql.plan import StreamPlan
+from penstock.windows.context import KernelContext
 from penstock.windows.filter import FilterKernel
 from penstock.windows.force import ForceKernel
 from penstock.windows.general import GeneralKernel
 from penstock.windows.interval import IntervalKernel, supports
 from penstock.windows.kernel import History, Kernel
 from penstock.windows.pause import PausableKernel
+from penstock.windows.result import target_identity
 from penstock.windows.virtual import JoinKernel
 
 
-def choose(plan: StreamPlan, history: History | None, room: int) -> Kernel:
+def choose(plan: StreamPlan, history: History | None, room: int, context: KernelContext) -> Kernel:
     """The kernel for *plan*, which can be paused."""
-    target = plan.target
-    identity = [
-        "tbname",
-        target.columns[0].name,
-        *([target.key_column] if target.key_column else []),
-    ]
-    inner = _inner(plan, history, room)
+    inner = _inner(plan, history, room, context)
     if plan.source.kind == "virtual":
         inner = JoinKernel(plan, inner, history)
-    return PausableKernel(inner, identity, history)
+    return PausableKernel(inner, target_identity(plan), history)
 
 
-def _inner(plan: StreamPlan, history: History | None, room: int) -> Kernel:
+def _inner(plan: StreamPlan, history: History | None, room: int, context: KernelContext) -> Kernel:
     if plan.window is None:
-        return FilterKernel(plan, history)
+        return FilterKernel(plan, history, context)
     if plan.trigger.kind == "force_window_close":
-        return ForceKernel(plan, history)
+        return ForceKernel(plan, history, context)
     if supports(plan):
-        return IntervalKernel(plan, history)
-    return GeneralKernel(plan, history, room)
+        return IntervalKernel(plan, history, context)
+    return GeneralKernel(plan, history, room, context)

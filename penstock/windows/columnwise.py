@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock import tuning
+
 
 def beside(columns: Iterable[pl.Series]) -> pl.DataFrame:
     """A frame of these columns, at least one, of distinct names and one length."""
@@ -39,12 +41,8 @@ def repeats(rows: pl.DataFrame, names: list[str]) -> bool:
     """Whether any line is equal to another in the columns *names*."""
     if rows.height < 2:
         return False
-    if rows.height <= _FEW:
+    if rows.height <= tuning.ROWS_COMPARED_BY_SET:
         return (
             len(set(zip(*(rows.get_column(n).to_list() for n in names), strict=True))) < rows.height
         )
     return bool(rows.select(pl.struct(names).is_duplicated().any()).item())
-
-
-#: up to this many lines Python's own set is quicker than a query
-_FEW = 512

@@ -18,7 +18,7 @@ from penstock.rows.versions import DELETE, without_clears
 from penstock.sql.plan import StreamPlan
 from penstock.windows.kernel import LATEST, History
 from penstock.windows.merge import complete
-from penstock.windows.steps import NEVER
+from penstock.windows.ticks import NEVER
 
 
 class Counted:
@@ -28,6 +28,7 @@ class Counted:
         source = plan.source
         self._history = history
         self._time = source.time_column
+        self._child = None if source.child is None else source.child.lower()
         #: what tells source rows from each other
         self.identity = ["tbname", self._time, *([source.key_column] if source.key_column else [])]
         self._values = [c.name for c in source.columns if c.name not in self.identity]
@@ -52,6 +53,14 @@ class Counted:
         if self.first is None and rows.height:
             self.first = rows.get_column("_offset").min()  # type: ignore[assignment]
             self._changed = True
+
+    def skip(self, rows: pl.DataFrame) -> None:
+        """Leave *rows* out for good, as `Kernel.skip` says."""
+        rows = without_clears(rows)
+        self.begin(rows)
+        if self._child is not None:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self._child)
+        self.lose(rows.with_columns(pl.lit(LATEST).alias("_floor")))
 
     def fill(self) -> None:
         """What is stored from before the stream counts."""

@@ -22,7 +22,7 @@ import polars as pl
 from penstock.sql.plan import Count, Event, Interval, Session, State
 from penstock.windows.boundaries import Grid
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import ALWAYS, NEVER
+from penstock.windows.ticks import ALWAYS, NEVER
 
 Numbers = npt.NDArray[np.int64]
 

@@ -18,11 +18,12 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import TICKS_PER_SECOND
+from penstock.windows.clock import GroupClock
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import History
 from penstock.windows.regions import Regions
 from penstock.windows.store import Numbers, Store
-from penstock.windows.timeline import NEVER, Highest, Timeline
+from penstock.windows.ticks import NEVER, Highest
 
 #: how far back the first, second … reading goes, in seconds; after them everything is read
 _STEPS = (600, 86_400, 30 * 86_400)
@@ -35,7 +36,7 @@ class Evictor:
         self,
         ingest: Ingest,
         store: Store,
-        timeline: Timeline,
+        clock: GroupClock,
         regions: Regions,
         history: History | None,
         remembered: Callable[[pl.DataFrame], pl.DataFrame],
@@ -47,7 +48,7 @@ class Evictor:
         """
         self.ingest = ingest
         self.store = store
-        self.timeline = timeline
+        self.clock = clock
         self.regions = regions
         self.history = history
         self._remembered = remembered
@@ -155,7 +156,7 @@ class Evictor:
         if self.history is None or self.store.count <= max(self._limit, self.room):
             return
         groups = len(self.ingest.groups)
-        keep = self.timeline.all_t()[:groups].copy()
+        keep = self.clock.all_t()[:groups]
         done = self.store.done
         latest = done.group_by("_g").agg(pl.col("_wstart").max())
         for windows in (
@@ -254,12 +255,12 @@ class Evictor:
                 return
             if self.regions.by_window:
                 # what is asked for may lie beyond anything a grid can count
-                at = int(np.clip(low, known.min(), self.timeline.groups.values[numbers].max()))
+                at = int(np.clip(low, known.min(), self.clock.highest[numbers].max()))
                 below = numbers[horizon > min(low, self.regions.reach(at))]
             else:
                 # a change above a horizon may reach the window before it, which lies below
                 below = numbers[horizon != NEVER]
-            top = np.minimum(self.timeline.groups.values[below], high)
+            top = np.minimum(self.clock.highest[below], high)
             self.load(pl.DataFrame({"_g": below, "_lo": np.minimum(low, top), "_hi": top}))
 
     def load(self, spans: pl.DataFrame) -> None:
@@ -392,7 +393,7 @@ class Evictor:
         kept = pl.concat([windows.select(taken.columns), taken], rechunk=True)
         # a window of the grid is known by its start; rows read again have new arrival numbers
         same = ["_g", "_wstart"] if self.regions.by_window else ["_g", "_wstart", "_stop", "_sseq"]
-        self.store.put(kept.unique(same, keep="last", maintain_order=True), self.timeline.all_t())
+        self.store.put(kept.unique(same, keep="last", maintain_order=True), self.clock.all_t())
 
     # ---------------------------------------------------------------- state
 

@@ -14,35 +14,44 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
 from penstock.windows import columnwise
+from penstock.windows.clock import TableClock
+from penstock.windows.context import KernelContext
 from penstock.windows.counted import standing
-from penstock.windows.emissions import stack
-from penstock.windows.fewrows import FewResults, Picked
+from penstock.windows.few_filter import few_filter
+from penstock.windows.few_results import FewResults, Picked
 from penstock.windows.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.merge import as_planned, complete
+from penstock.windows.output import EmissionBuffer
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.steps import TableClock
-from penstock.windows.table_names import TABLES, OneChild
+from penstock.windows.table_names import OneChild
 
 
 class FilterKernel:
     """One plan without a window."""
 
-    def __init__(self, plan: StreamPlan, history: History | None = None) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None = None,
+        context: KernelContext | None = None,
+    ) -> None:
+        """*context*: what it has in common with other kernels; None: nothing."""
         self.plan = plan
+        self._names = (context or KernelContext()).tables
         self._history = history
         scope = Scope(plan)
         source = plan.source
         target = plan.target
-        self._groups = Groups(scope)
+        self._groups = Groups(scope, self._names)
         self._results = Results(scope, self._groups, windowed=False)
-        self._child = OneChild(source.child) if source.child is not None else None
+        self._child = OneChild(source.child, self._names) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = Projection([where.alias("_pass"), *self._groups.expressions])
         self._identity = [
@@ -50,11 +59,7 @@ class FilterKernel:
             source.time_column,
             *([source.key_column] if source.key_column else []),
         ]
-        self._target_identity = [
-            "tbname",
-            target.columns[0].name,
-            *([target.key_column] if target.key_column else []),
-        ]
+        self._target_identity = self._results.identity
         self._columns = [c.name for c in source.columns if c.name not in self._identity]
         self._replaces = (
             not plan.ignore_update or source.result_of is not None or source.kind == "virtual"
@@ -71,85 +76,74 @@ class FilterKernel:
         )
         #: whether an update can remove a result, so that it matters which rows may be updates
         self._retracts = self._replaces and (plan.where is not None or not self._stable)
-        self._tables = TableClock()
-        self._picked = Picked(source.child, where if plan.where else None)
-        self._few = self._results.few if self._groups.common and not self._retracts else None
+        self._tables = TableClock(self._names)
+        picked = Picked(source.child, where if plan.where else None)
+        self._few = (
+            None
+            if self._retracts
+            else few_filter(picked, self._groups, self._results, self._target_identity)
+        )
 
     def apply(self, rows: pl.DataFrame) -> Emission:
+        out = EmissionBuffer()
         if self._child is not None:
             rows, _ = self._child.rows(rows)
-        if not rows.height:
-            return Emission()
-        rows = complete(rows, self._history, self._identity, self._columns)
-        behind = self._behind(rows)
-        if not behind.any():
-            made, failed = evaluate(rows, self._expressions)
-            passed = made.get_column("_pass")
-            if not passed.any():
-                return Emission(failed=failed)
-            return self._publish(made if passed.all() else columnwise.kept(made, passed), failed)
+        if rows.height:
+            rows = complete(rows, self._history, self._identity, self._columns)
+            behind = self._behind(rows)
+            if behind.any():
+                self._change(rows, behind, out)
+            else:
+                self._put(rows, out)
+        return out.emission(self._target_identity)
+
+    def _put(self, rows: pl.DataFrame, out: EmissionBuffer) -> None:
+        """Publish the results of *rows*, which are all new."""
+        made, failed = evaluate(rows, self._expressions)
+        out.fail(failed)
+        passed = made.get_column("_pass")
+        if passed.any():
+            self._publish(made if passed.all() else columnwise.kept(made, passed), out)
+
+    def _change(self, rows: pl.DataFrame, behind: pl.Series, out: EmissionBuffer) -> None:
+        """Publish the results of *rows*, of which those *behind* may have to remove some."""
         rows = as_planned(rows, self.plan.source).with_columns(behind).with_row_index("_at")
         made, failed = evaluate(rows, self._expressions)
-        removed = pl.col("_op") == DELETE
-        put = made.filter(pl.col("_pass") & ~removed).with_columns(
-            pl.lit(UPSERT, dtype=pl.Int8).alias("_op")
-        )
+        out.fail(failed)
+        put = pl.col("_pass") & (pl.col("_op") != DELETE)
         if self._stable:
-            lines = made.filter((pl.col("_pass") & ~removed) | pl.col("_behind"))
-            op = (
-                pl.when(pl.col("_pass") & ~removed)
-                .then(UPSERT)
-                .otherwise(DELETE)
-                .cast(pl.Int8)
-                .alias("_op")
-            )
-            return self._publish(lines.with_columns(op), failed)
+            op = pl.when(put).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
+            self._publish(made.filter(put | pl.col("_behind")).with_columns(op), out)
+            return
         # what earlier versions had published is known from themselves only
         left = (
             made.unique(self._identity, keep="last")
             if self._replaces
             else standing(made, self._identity)
         )
-        last = left.select("_at")
-        put = put.join(last, on="_at", how="semi", maintain_order="left")
-        old, more = self._old(rows.filter(behind))
-        put = put if old is None else pl.concat([old.select(put.columns), put])
-        return self._publish(put, stack(failed, more))
+        lines = made.filter(put).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
+        lines = lines.join(left.select("_at"), on="_at", how="semi", maintain_order="left")
+        old = self._old(rows.filter(behind), out)
+        self._publish(lines if old is None else pl.concat([old.select(lines.columns), lines]), out)
 
-    def few(self, rows: Few) -> FewResults | None:
+    def take_few(self, rows: Rows) -> FewResults | None:
         """See `TakesFew`."""
-        layout = self._few
-        chosen = None if layout is None else self._picked.of(rows)
-        if layout is None or chosen is None:
-            return None
-        if not chosen:
-            return layout.none
-        groups = [self._groups.of_table(rows.columns["tbname"][i]) for i in chosen]
-        if min(groups) < 0:
-            return None
-        read = {name: [rows.columns[name][i] for i in chosen] for name in self._results.reads}
-        made = layout.upserts(read, [self._groups.target(group) for group in groups])
-        keys = set(zip(*(made.rows.columns[name] for name in self._target_identity), strict=True))
-        return (
-            made
-            if len(keys) == len(chosen) and None not in made.rows.columns[self._results.time]
-            else None
-        )
+        return None if self._few is None else self._few.publish(rows)
 
     def _behind(self, rows: pl.DataFrame) -> pl.Series:
         """Rows that may have to remove a result: deletes, and updates where those retract."""
         behind = rows.get_column("_op") == DELETE
         if self._retracts:
-            numbers = TABLES.numbers(rows)
+            numbers = self._names.numbers(rows)
             times = rows.get_column(self._identity[1]).to_numpy()
             behind |= pl.Series(self._tables.behind(numbers, times))
             self._tables.advance(numbers, times)
         return behind.alias("_behind")
 
-    def _old(self, rows: pl.DataFrame) -> tuple[pl.DataFrame | None, pl.DataFrame | None]:
-        """Deletions of what stored versions of *rows* had published."""
+    def _old(self, rows: pl.DataFrame, out: EmissionBuffer) -> pl.DataFrame | None:
+        """Return deletions of what stored versions of *rows* had published; None: nothing."""
         if self._history is None:
-            return None, None
+            return None
         touched = rows.select(self._identity).unique(maintain_order=True)
         span = touched.get_column(self._identity[1])
         low = span.min()
@@ -162,7 +156,7 @@ class FilterKernel:
             touched.get_column("tbname").unique(maintain_order=True).to_list(),
         )
         if not found.height:
-            return None, None
+            return None
         found = found.join(
             touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left"
         )
@@ -172,7 +166,8 @@ class FilterKernel:
             pl.lit(DELETE, dtype=pl.Int8).alias("_op"),
         ]
         made, failed = evaluate(found.with_columns(blank), self._expressions)
-        return made.filter(pl.col("_pass")), failed
+        out.fail(failed)
+        return made.filter(pl.col("_pass"))
 
     def _published(
         self, history: History, low: int, high: int, tables: Sequence[str] | None
@@ -184,54 +179,48 @@ class FilterKernel:
             history.fetch_versions(low, high, tables), None, self._identity, self._columns
         )
 
-    def _publish(self, made: pl.DataFrame, failed: pl.DataFrame | None) -> Emission:
-        """Rows of the target; of several lines for one target row the last."""
+    def _publish(self, made: pl.DataFrame, out: EmissionBuffer) -> None:
+        """Publish what *made* rows put or remove, as each one's `_op` says."""
         if not made.height:
-            return Emission(failed=failed)
+            return
         numbers = self._groups.numbers(made)
         result = self._results.changes(made.hstack([pl.Series("_g", numbers, dtype=pl.Int64)]))
-        rows = result.rows
-        if columnwise.repeats(rows, self._target_identity):
-            rows = rows.unique(self._target_identity, keep="last", maintain_order=True)
-        if result.failed is not None:
-            failed = (
-                result.failed
-                if failed is None
-                else pl.concat([failed, result.failed], how="diagonal")
-            )
-        return Emission(rows if rows.height else None, failed=failed)
+        out.repeats = columnwise.repeats(result.rows, self._target_identity)
+        out.put(result)
 
     def control(self, control: Control) -> Emission:
-        if self._history is None or control.kind not in ("delete", "recalculate"):
-            return Emission()
-        if control.kind == "recalculate":
-            return self._stored(self._history.fetch(control.low, control.high), UPSERT)
-        return self._stored(
-            self._published(self._history, control.low, control.high, control.tables), DELETE
-        )
+        out = EmissionBuffer()
+        if self._history is not None:
+            if control.kind == "recalculate":
+                self._stored(self._history.fetch(control.low, control.high), UPSERT, out)
+            elif control.kind == "delete":
+                span = (control.low, control.high, control.tables)
+                self._stored(self._published(self._history, *span), DELETE, out)
+        return out.emission(self._target_identity)
 
-    def _stored(self, stored: pl.DataFrame, op: int) -> Emission:
+    def _stored(self, stored: pl.DataFrame, op: int, out: EmissionBuffer) -> None:
+        """Publish the results of *stored* rows again, or remove them, as *op* says."""
         if self._child is not None:
             stored, _ = self._child.rows(stored)
         made, failed = evaluate(stored, self._expressions)
+        out.fail(failed)
         if op == UPSERT or not self._stable:
             # otherwise what is stored fails WHERE now, but an earlier version may have a result
             made = made.filter(pl.col("_pass"))
-        made = made.with_columns(pl.lit(op, dtype=pl.Int8).alias("_op"))
-        return self._publish(made, failed)
+        self._publish(made.with_columns(pl.lit(op, dtype=pl.Int8).alias("_op")), out)
 
     def skip(self, rows: pl.DataFrame) -> None:
         """Results are of rows one by one: none of them is computed again."""
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:
-        if self._history is None:
-            return Emission()
-        stored = self._history.fetch(low, high)
-        if self._retracts and stored.height:
-            self._tables.advance(
-                TABLES.numbers(stored), stored.get_column(self._identity[1]).to_numpy()
-            )
-        return self._stored(stored, UPSERT)
+        out = EmissionBuffer()
+        if self._history is not None:
+            stored = self._history.fetch(low, high)
+            if self._retracts and stored.height:
+                times = stored.get_column(self._identity[1]).to_numpy()
+                self._tables.advance(self._names.numbers(stored), times)
+            self._stored(stored, UPSERT, out)
+        return out.emission(self._target_identity)
 
     def open_windows(self) -> pl.DataFrame:
         return self._results.empty().drop("_op")

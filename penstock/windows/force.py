@@ -9,6 +9,7 @@ too.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,48 +18,51 @@ from penstock.rows.versions import DELETE
 from penstock.sql.plan import Interval, StreamPlan
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
+from penstock.windows.clock import StreamClock
+from penstock.windows.context import KernelContext
 from penstock.windows.cut import make_cutter
-from penstock.windows.events import Events, Stamp
+from penstock.windows.events import Events, Order, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.ingest import Ingest
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
 from penstock.windows.output import EmissionBuffer
-from penstock.windows.result import Results
+from penstock.windows.result import Made
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import ALWAYS, NEVER
+from penstock.windows.ticks import ALWAYS, NEVER
+from penstock.windows.window_rows import WindowRows
 
 
 class ForceKernel:
     """See the module."""
 
-    def __init__(self, plan: StreamPlan, history: History | None) -> None:
+    def __init__(
+        self,
+        plan: StreamPlan,
+        history: History | None,
+        context: KernelContext | None = None,
+    ) -> None:
+        """*context*: what it has in common with other kernels; None: nothing."""
         assert isinstance(plan.window, Interval)
-        self.plan = plan
-        self.history = history
         scope = Scope(plan)
-        self.groups = Groups(scope)
+        groups = Groups(scope, (context or KernelContext()).tables)
+        precision = plan.source.precision
+        self.history = history
         self.aggregates = Aggregates(scope)
         self.cutter = make_cutter(scope)
-        self.ingest = Ingest(scope, self.groups, self.aggregates, self.cutter)
-        self.results = Results(scope, self.groups)
-        self.events = Events(plan, self.groups)
+        self.ingest = Ingest(scope, groups, self.aggregates, self.cutter)
+        self.window_rows = WindowRows(scope, groups, self.aggregates)
+        self.events = Events(plan, groups) if plan.notify is not None else None
         self.filler = (
-            Filler(scope, self.aggregates, self.results) if plan.fill.mode != "none" else None
+            Filler(scope, self.aggregates, self.window_rows.results)
+            if plan.fill.mode != "none"
+            else None
         )
-        self.grid = Grid(plan.window, plan.source.precision, plan.timezone)
-        self.watermark = plan.watermark.ticks(plan.source.precision)
-        self.time = plan.source.time_column
-        self.key = plan.source.key_column
-        self.identity = [
-            "tbname",
-            plan.target.columns[0].name,
-            *([plan.target.key_column] if plan.target.key_column else []),
-        ]
+        self.grid = Grid(plan.window, precision, plan.timezone)
+        self.watermark = plan.watermark.ticks(precision)
+        self.stream = StreamClock()
         #: index of the next window to compute; NEVER before the first tick
         self.next = NEVER
-        self.clock = NEVER
-        self.now = 0
         self.rows: pl.DataFrame | None = None
         #: partials of the latest window with rows of each partition that had any, and of the latest
         #: with each value
@@ -69,19 +73,22 @@ class ForceKernel:
         if rows.height:
             rows = self.ingest.written(rows, self.history)
             made, failed = self.ingest.prepare(rows)
-            if failed is not None:
-                out.failed.append(failed)
-            for part in (
-                made.partition_by("_step", maintain_order=True) if self.plan.notify else [made]
-            ):
+            out.fail(failed)
+            parts = [made]
+            if self.events is not None:
+                parts = made.partition_by("_step", maintain_order=True)
+            for part in parts:
                 self._store(part, rows, out)
-        return out.emission(self.identity)
+        return self._emission(out)
+
+    def _emission(self, out: EmissionBuffer) -> Emission:
+        return out.emission(self.window_rows.results.identity)
 
     def _store(self, made: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
         """Take rows over; a repeat replaces."""
         if not made.height:
             return
-        self.now = max(self.now, int(made.get_column("_now").to_numpy().max()))
+        self.stream.hear(int(made.get_column("_now").to_numpy().max()))
         final = made.unique(subset=self.ingest.identity, keep="last", maintain_order=True)
         stored = self.rows if self.rows is not None else made.select(self.ingest.columns).clear()
         stored = stored.join(
@@ -92,7 +99,8 @@ class ForceKernel:
         )
         fresh = final.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
         if self.next != NEVER and fresh.height:
-            late = pl.Series(self.grid.last(fresh.get_column(self.time).to_numpy()) < self.next)
+            last = self.grid.last(fresh.get_column(self.ingest.time).to_numpy())
+            late = pl.Series(last < self.next)
             if late.any():
                 lost = fresh.filter(late).select("_source")
                 out.late.append(
@@ -102,15 +110,17 @@ class ForceKernel:
                 )
                 fresh = fresh.filter(~late)
         fresh = fresh.select(self.ingest.columns)
-        if self.plan.notify is not None:
-            self._open(fresh, stored, int(made.get_column("_step")[0]), out)
+        if self.events is not None:
+            step = int(made.get_column("_step")[0])
+            out.events += self._opened(self.events, fresh, stored, step)
         self.rows = pl.concat([stored, fresh])
 
-    def _open(
-        self, fresh: pl.DataFrame, stored: pl.DataFrame, step: int, out: EmissionBuffer
-    ) -> None:
+    def _opened(
+        self, events: Events, fresh: pl.DataFrame, stored: pl.DataFrame, step: int
+    ) -> list[tuple[Order, dict[str, Any]]]:
+        """Return the events of windows that *fresh* rows open beside those *stored*."""
         windows, known = (
-            self.cutter.describe(self.cutter.label(f.sort("_g", self.time, "_seq")))
+            self.cutter.describe(self.cutter.label(f.sort("_g", self.ingest.time, "_seq")))
             for f in (fresh, stored)
         )
         opened = windows.join(known, on=["_g", "_wstart"], how="anti")
@@ -118,32 +128,30 @@ class ForceKernel:
             opened = opened.filter(
                 pl.Series(self.grid.last(opened.get_column("_wstart").to_numpy()) >= self.next)
             )
-        out.events += self.events.make(
-            opened, windows.clear(), None, windows.clear(), Stamp(step, self.now)
-        )
+        none = windows.clear()
+        return events.make(opened, none, None, none, Stamp(step, self.stream.now))
 
     def control(self, control: Control) -> Emission:
         out = EmissionBuffer()
-        if control.kind == "tick" and control.time > self.clock:
-            self.clock = control.time
-            self.now = max(self.now, control.time)
+        if control.kind == "tick" and control.time > self.stream.time:
+            self.stream.advance(control.time)
             if self.next == NEVER:
                 self._start(control.time)
             self._close(control.time - self.watermark, out)
         elif control.kind == "delete" and self.rows is not None:
-            chosen = pl.col(self.time).is_between(control.low, control.high)
+            chosen = pl.col(self.ingest.time).is_between(control.low, control.high)
             if control.tables is not None:
                 chosen &= pl.col("_tab").is_in(self.ingest.tables_named(control.tables))
             self.rows = self.rows.filter(~chosen)
         elif control.kind == "flush":
             self._flush(out)
-        return out.emission(self.identity)
+        return self._emission(out)
 
     def _flush(self, out: EmissionBuffer) -> None:
         """Close all windows that have rows."""
         if self.next == NEVER or self.rows is None or not self.rows.height:
             return
-        last = self.grid.last(self.rows.get_column(self.time).to_numpy())
+        last = self.grid.last(self.rows.get_column(self.ingest.time).to_numpy())
         self._close(int(self.grid.end(last).max()), out)
 
     def _start(self, time: int) -> None:
@@ -178,34 +186,30 @@ class ForceKernel:
         rows = self.rows
         if rows is None:
             return
-        due = rows.filter(pl.col(self.time) < end).sort(
-            "_g", self.time, *([self.key] if self.key else []), "_seq"
+        due = rows.filter(pl.col(self.ingest.time) < end).sort(
+            "_g", self.ingest.time, *([self.ingest.key] if self.ingest.key else []), "_seq"
         )
         labelled = self.cutter.label(due)
         index = pl.Series(
             "_i", self.grid.last(labelled.get_column("_wstart").to_numpy()), dtype=pl.Int64
         )
         labelled = labelled.filter((index >= first) & (index < behind))
-        windows = (
-            self.cutter.describe(labelled)
-            .hstack(self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w"))
-            .drop("_w")
-        )
-        self.rows = rows.filter(pl.col(self.time) >= start)
+        windows = self._described(labelled)
+        self.rows = rows.filter(pl.col(self.ingest.time) >= start)
         if windows.height:
-            finals = windows.select("_g", "_wstart", "_wend").hstack(
-                self.aggregates.finalise(windows, [])
-            )
-            made = self.results.upserts(finals.with_columns(pl.lit(self.now).alias("_now")))
-            out.rows.append(made.rows)
-            if made.failed is not None:
-                out.failed.append(made.failed)
-            if self.plan.notify is not None and made.rows.height == windows.height:
-                out.events += self.events.make(
-                    windows.clear(), windows, made.rows, windows.clear(), Stamp(0, self.now)
-                )
+            made = self.window_rows.upserts(windows, self.stream.now)
+            out.put(made)
+            if self.events is not None and made.rows.height == windows.height:
+                none = windows.clear()
+                stamp = Stamp(0, self.stream.now)
+                out.events += self.events.make(none, windows, made.rows, none, stamp)
         if self.filler is not None:
             self._fill(windows, first, behind, out)
+
+    def _described(self, labelled: pl.DataFrame) -> pl.DataFrame:
+        """Return the windows of *labelled* rows with their partials."""
+        partials = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
+        return self.cutter.describe(labelled).hstack(partials).drop("_w")
 
     def _fill(self, windows: pl.DataFrame, first: int, behind: int, out: EmissionBuffer) -> None:
         """Rows for the windows from *first* up to *behind* that partitions with data have let
@@ -234,7 +238,7 @@ class ForceKernel:
             .filter(pl.col("_u") > pl.col("_f"))
         )
         if gaps.height:
-            out.rows.append(self.filler.after(gaps, known))
+            out.put(Made(self.filler.after(gaps, known)))
         self.latest = self.filler.lasting(known).drop("_i")
 
     def skip(self, rows: pl.DataFrame) -> None:
@@ -246,21 +250,15 @@ class ForceKernel:
 
     def open_windows(self) -> pl.DataFrame:
         if self.rows is None or not self.rows.height:
-            return self.results.empty().drop("_op")
-        labelled = self.cutter.label(self.rows.sort("_g", self.time, "_seq"))
-        windows = self.cutter.describe(labelled).hstack(
-            self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
-        )
-        finals = windows.select("_g", "_wstart", "_wend").hstack(
-            self.aggregates.finalise(windows, [])
-        )
-        return self.results.upserts(finals).rows.drop("_op")
+            return self.window_rows.results.empty().drop("_op")
+        labelled = self.cutter.label(self.rows.sort("_g", self.ingest.time, "_seq"))
+        return self.window_rows.open_rows(self._described(labelled), self.stream.now)
 
     def delta(self, full: bool = False) -> Delta:
         frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}
         # what is stored is no more than the rows of windows still open
         frames["clock"] = pl.DataFrame(
-            {"clock": [self.clock], "next": [self.next], "now": [self.now]}
+            {"clock": [self.stream.time], "next": [self.next], "now": [self.stream.now]}
         )
         if self.rows is not None:
             frames["rows"] = self.rows
@@ -271,7 +269,7 @@ class ForceKernel:
     def restore(self, deltas: Iterable[Delta]) -> None:
         for delta in since_full(deltas):
             self.ingest.restore(delta.frames)
-            self.clock, self.next, self.now = delta.frames["clock"].row(0)
+            self.stream.time, self.next, self.stream.now = delta.frames["clock"].row(0)
             rows = delta.frames.get("rows")
             self.latest = delta.frames.get("latest")
             self.rows = None if rows is None else self.ingest.as_now(rows)

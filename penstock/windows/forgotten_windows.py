@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock
 from penstock.windows.counted import Counted
 from penstock.windows.key_index import Numbers
 from penstock.windows.row_reader import RowReader
 from penstock.windows.slots import Slots
-from penstock.windows.steps import GroupClock, Ticks
-
-Mask = npt.NDArray[np.bool_]
+from penstock.windows.ticks import Mask, Ticks
 
 
 class ForgottenWindows:
@@ -46,6 +44,15 @@ class ForgottenWindows:
         self._time = time
         self._mark = mark
         self._solo = solo
+
+    def purge(self) -> None:
+        """Drop the state of closed windows behind DELETE_MARK."""
+        if not self._mark or self._solo:
+            return
+        slots = self._slots.live()
+        slots = slots[self._slots.closed[slots]]
+        highest = self._clock.highest[self._slots.group[slots]]
+        self._slots.free(slots[self._slots.stop[slots] < highest - self._mark])
 
     def find(self, owners: Numbers, indexes: Numbers, stops: Ticks) -> Mask:
         """Tell which windows had their state dropped: behind DELETE_MARK, or because history had

@@ -23,10 +23,10 @@ from penstock.windows.cast import cast_expression
 from penstock.windows.key_index import KeyIndex, Numbers
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.table_names import TABLES
+from penstock.windows.table_names import TableNames
 
 #: groups whose targets are kept as values, at most
-_FEW_KEPT = 1 << 16
+_MOST_MET = 1 << 16
 _GROUP_ID = ColumnType("BIGINT UNSIGNED")
 
 
@@ -38,9 +38,11 @@ class Groups:
     out of order for its table too.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, tables: TableNames) -> None:
+        """*tables*: numbers the source's child tables."""
         plan = scope.plan
         self.plan: StreamPlan = plan
+        self._names = tables
         compiled = [scope.over_rows(key.sql) for key in plan.keys]
         self.expressions = [c.expr.alias(f"_k{i}") for i, c in enumerate(compiled)]
         self.columns = [f"_k{i}" for i in range(len(compiled))]
@@ -48,7 +50,7 @@ class Groups:
         self._index = KeyIndex({name: t.polars() for name, t in self._types.items()})
         self._own: Numbers = np.empty(
             0, np.int64
-        )  # process-wide table number → group, where the groups are the tables
+        )  # number of a table → group, where the groups are the tables
         self._tables: Numbers = np.empty(0, np.int64)  # and back
         subtable = plan.target.subtable_sql
         self._subtable = (
@@ -84,14 +86,14 @@ class Groups:
         return len(self._index) if self.columns else int(self._started)
 
     def numbers(self, rows: pl.DataFrame, tables: Numbers | None = None) -> Numbers:
-        """Group number of each row (rows have `_k…`); new groups are added. *tables*: `TABLES`'
-        numbers, where known.
+        """Group number of each row (rows have `_k…`); new groups are added. *tables*: the
+        numbers of their child tables, where known.
         """
         if not self.columns:
             self._started = self._started or rows.height > 0
             return np.zeros(rows.height, np.int64)
         if self._by_table:
-            return self._of_tables(TABLES.numbers(rows) if tables is None else tables)
+            return self._of_tables(self._names.numbers(rows) if tables is None else tables)
         return self._index.numbers(columnwise.beside([rows.get_column(c) for c in self.columns]))
 
     @property
@@ -121,7 +123,7 @@ class Groups:
         if not self._by_table:
             self._started = True
             return keys
-        if len(TABLES) > len(self._own) or self._own.take(keys).min() < 0:
+        if len(self._names) > len(self._own) or self._own.take(keys).min() < 0:
             self._of_tables(appeared())
         return self._own.take(keys)
 
@@ -131,12 +133,12 @@ class Groups:
         """
         if not self.columns:
             return 0 if self._started else -1
-        number = TABLES.met(name) if self._by_table else -1
+        number = self._names.met(name) if self._by_table else -1
         return self._own.item(number) if 0 <= number < len(self._own) else -1
 
     def _of_tables(self, tables: Numbers) -> Numbers:
-        if len(TABLES) > len(self._own):
-            own = np.full(len(TABLES) * 2, -1, np.int64)
+        if len(self._names) > len(self._own):
+            own = np.full(len(self._names) * 2, -1, np.int64)
             own[: len(self._own)] = self._own
             self._own = own
         found: Numbers = self._own.take(tables)
@@ -199,7 +201,7 @@ class Groups:
         """`targets` of one group as values: child table, its hash, tags."""
         known = self._met.get(number)
         if known is None:
-            if len(self._met) >= _FEW_KEPT:
+            if len(self._met) >= _MOST_MET:
                 self._met.clear()
             child, place, _, *tags = self.targets(np.array([number])).row(0)
             known = self._met[number] = (child, place, tuple(tags))
@@ -216,7 +218,7 @@ class Groups:
     def keys_of(self, numbers: Numbers) -> pl.DataFrame:
         """`_k0…` of each group."""
         if self._by_table:
-            return TABLES.names(self._tables[numbers]).alias("_k0").to_frame()
+            return self._names.names(self._tables[numbers]).alias("_k0").to_frame()
         return (
             columnwise.picked(self._index.keys, numbers)
             if self.columns

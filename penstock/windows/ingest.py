@@ -24,7 +24,7 @@ from penstock.windows.key_index import KeyIndex
 from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.timeline import ALWAYS, NEVER
+from penstock.windows.ticks import ALWAYS, NEVER
 
 _CALL = ("_step", "_op", "_now", "_pass", "_source")
 

@@ -9,7 +9,6 @@ Refuses partitions with updates, deletes or rows out of order: `split` says whic
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from penstock.rows.versions import DELETE
@@ -18,9 +17,7 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.cut import CountCutter, Cutter
 from penstock.windows.ingest import Ingest
 from penstock.windows.store import Numbers, Store
-from penstock.windows.timeline import Ticks, Timeline
-
-Mask = npt.NDArray[np.bool_]
+from penstock.windows.ticks import Highest, Mask, Ticks
 
 
 def _descends(keys: Numbers, times: Ticks, known: Ticks, strict: bool) -> Mask:
@@ -78,24 +75,27 @@ class InOrder:
             and not (isinstance(window, Count) and window.size != window.sliding)
         )
 
-    def split(self, rows: pl.DataFrame, timeline: Timeline, replaces: bool, wait: bool) -> Mask:
+    def split(
+        self, rows: pl.DataFrame, times: Highest, tables: Highest, replaces: bool, wait: bool
+    ) -> Mask:
         """Which rows belong to partitions that are in order throughout the call.
 
         Args:
+            times, tables: the highest event time by partition, and by table.
             replaces: a repeat replaces the row before it.
             wait: a repeat concerns the row before it, whatever partition that is in.
         """
         groups = rows.get_column("_g").to_numpy()
-        times = rows.get_column(self.time).to_numpy()
-        out_of_order = _descends(groups, times, timeline.groups.values, replaces)
+        row_times = rows.get_column(self.time).to_numpy()
+        out_of_order = _descends(groups, row_times, times.values, replaces)
         if wait and not self.ingest.groups.whole:
-            tables = rows.get_column("_tab").to_numpy()
-            timeline.tables.reserve(int(tables.max()) + 1 if len(tables) else 0)
+            owners = rows.get_column("_tab").to_numpy()
+            tables.reserve(int(owners.max(initial=-1)) + 1)
             # a new version of a row may take it out of another partition: all partitions of such a
             # table wait
-            repeats = np.zeros(len(timeline.tables.values), np.bool_)
-            repeats[tables[_descends(tables, times, timeline.tables.values, True)]] = True
-            out_of_order |= repeats[tables]
+            repeats = np.zeros(len(tables.values), np.bool_)
+            repeats[owners[_descends(owners, row_times, tables.values, True)]] = True
+            out_of_order |= repeats[owners]
         deletes = (rows.get_column("_op") == DELETE).to_numpy()
         if deletes.any():
             out_of_order |= deletes

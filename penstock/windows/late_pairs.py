@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from penstock.windows import columnwise
 from penstock.windows.calls import Call
+from penstock.windows.clock import GroupClock, TableClock
 from penstock.windows.counted import Counted
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import NEVER, GroupClock, TableClock, Ticks, previous_max
-
-Mask = npt.NDArray[np.bool_]
+from penstock.windows.ticks import NEVER, Mask, Ticks, previous_max
 
 
 class LatePairs:
@@ -27,7 +25,12 @@ class LatePairs:
         self._counted = counted
         self._whole = whole
 
-    def judges_tables(self, rows: pl.DataFrame) -> bool:
+    def advance(self, call: Call) -> None:
+        """Take the times of the call's rows over into what is known of their tables."""
+        if self._judges_tables(call.rows):
+            self._tables.advance(call.tables, call.row_times)
+
+    def _judges_tables(self, rows: pl.DataFrame) -> bool:
         """Tell whether a row's being late for its table has to be found out here, and is not its
         group's matter.
         """
@@ -41,7 +44,7 @@ class LatePairs:
             groups, before: of each key its group, and the group's highest time before the call.
             over: which pairs' windows are over now. Returns None if none is dropped.
         """
-        judged = self.judges_tables(call.rows)
+        judged = self._judges_tables(call.rows)
         told = not judged and "_late" in call.rows.columns
         if not (judged or told):  # then who is late for its table is late for its group
             suspects = call.descends | (call.lowest < before)
@@ -91,3 +94,14 @@ class LatePairs:
         lost[rows_of[expired]] = True
         lost &= ~counted
         return columnwise.kept(call.rows.select(columns), lost) if lost.any() else None
+
+    # ---------------------------------------------------------------- state
+
+    def delta(self, full: bool) -> dict[str, pl.DataFrame]:
+        """Return how far tables have come, as changed since the last call, where that matters."""
+        return {} if self._whole else {"tables": self._tables.delta(full)}
+
+    def restore(self, frames: dict[str, pl.DataFrame]) -> None:
+        """Take over what `delta` gave."""
+        if "tables" in frames:
+            self._tables.restore(frames["tables"])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from penstock.rows.versions import DELETE
+from penstock.windows.clock import GroupClock
 from penstock.windows.evict import Evictor
 from penstock.windows.output import EmissionBuffer
 from penstock.windows.regions import Regions
-from penstock.windows.store import Mask
-from penstock.windows.timeline import Timeline
+from penstock.windows.ticks import Highest, Mask
 
 
 class Lateness:
@@ -17,7 +17,8 @@ class Lateness:
 
     def __init__(
         self,
-        timeline: Timeline,
+        clock: GroupClock,
+        tables: Highest,
         regions: Regions,
         evictor: Evictor,
         time: str,
@@ -25,8 +26,15 @@ class Lateness:
         whole: bool,
         keeps_late: bool,
     ) -> None:
-        """*time*: the time column. *whole*: a group is a table. *keeps_late*: late rows count."""
-        self._timeline = timeline
+        """
+        Args:
+            tables: the highest event time by table.
+            time: the time column.
+            whole: a group is a table.
+            keeps_late: late rows count.
+        """
+        self._clock = clock
+        self._tables = tables
         self._regions = regions
         self._evictor = evictor
         self._time = time
@@ -35,12 +43,12 @@ class Lateness:
 
     def behind_table(self, rows: pl.DataFrame) -> Mask:
         """Tell which rows lie below what their table had before the row's write."""
+        tables = rows.get_column("_tab").to_numpy()
+        self._tables.reserve(int(tables.max(initial=-1)) + 1)
         steps = rows.get_column("_step").to_numpy()
         times = rows.get_column(self._time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        made: Mask = times < self._timeline.tables.before(
-            rows.get_column("_tab").to_numpy(), steps, times, counts
-        )
+        made: Mask = times < self._tables.before(tables, steps, times, counts)
         return made
 
     def drop(
@@ -54,19 +62,17 @@ class Lateness:
         steps = rows.get_column("_step").to_numpy()
         times = rows.get_column(self._time).to_numpy()
         counts = (rows.get_column("_pass") & (rows.get_column("_op") != DELETE)).to_numpy()
-        if self._whole:
-            behind = times < self._timeline.groups.before(
-                rows.get_column("_tab").to_numpy(), steps, times, counts
-            )
-        else:
-            behind = rows.get_column("_behind").to_numpy()
         if "_late" in source.columns:
             behind = source.get_column("_late").gather(rows.get_column("_source")).to_numpy()
+        elif self._whole:
+            behind = self.behind_table(rows)
+        else:
+            behind = rows.get_column("_behind").to_numpy()
         behind = behind & (rows.get_column("_op") != DELETE).to_numpy()
         rows = rows.with_columns(pl.lit(False).alias("_late"))
         if not behind.any():
             return rows, rows.clear()
-        t = self._timeline.t_before(rows.get_column("_g").to_numpy(), steps, times, counts)
+        t = self._clock.t_before(rows.get_column("_g").to_numpy(), steps, times, counts)
         last = self._regions.last_tick(times)
         late = behind & (last < t)
         partly = behind & ~late & (self._regions.first_last_tick(times) < t)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.windows.timeline import NEVER
+from penstock.windows.ticks import NEVER
 
 Numbers = npt.NDArray[np.int64]
 #: rows of a piece above which it is merged no more

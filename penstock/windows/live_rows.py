@@ -14,7 +14,7 @@ from penstock.windows.counted import standing
 from penstock.windows.evict import Evictor
 from penstock.windows.ingest import Ingest
 from penstock.windows.store import Store
-from penstock.windows.timeline import ALWAYS, NEVER, Ticks, Timeline
+from penstock.windows.ticks import ALWAYS, NEVER, Highest, Ticks
 
 
 class LiveRows:
@@ -25,18 +25,20 @@ class LiveRows:
         ingest: Ingest,
         store: Store,
         evictor: Evictor,
-        timeline: Timeline,
+        tables: Highest,
         *,
         replaces: bool,
-        whole: bool,
     ) -> None:
-        """*replaces*: a repeat replaces the row before it. *whole*: a group is a table."""
+        """
+        Args:
+            tables: the highest event time by table.
+            replaces: a repeat replaces the row before it.
+        """
         self._ingest = ingest
         self._store = store
         self._evictor = evictor
-        self._timeline = timeline
+        self._tables = tables
         self._replaces = replaces
-        self._whole = whole
         self._time = ingest.time
 
     def change(self, rows: pl.DataFrame, live: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -152,9 +154,9 @@ class LiveRows:
     def highest(self, rows: pl.DataFrame) -> Ticks:
         """The latest time of each row's table so far."""
         tables = rows.get_column("_tab").to_numpy()
-        highest = self._timeline.groups if self._whole else self._timeline.tables
-        highest.reserve(int(tables.max(initial=0)) + 1)
-        return highest.values[tables]  # type: ignore[no-any-return]
+        self._tables.reserve(int(tables.max(initial=0)) + 1)
+        highest: Ticks = self._tables.values[tables]
+        return highest
 
     def points(self, rows: pl.DataFrame, quiet: pl.Expr, gone: bool = False) -> pl.DataFrame:
         return rows.select(

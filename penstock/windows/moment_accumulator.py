@@ -8,7 +8,7 @@ import polars as pl
 from penstock.windows.calls import Array, Call
 from penstock.windows.key_index import Numbers
 from penstock.windows.parts import Part
-from penstock.windows.steps import grown
+from penstock.windows.ticks import grown
 
 
 class Moments:

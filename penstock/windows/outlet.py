@@ -7,18 +7,19 @@ decide what is put.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from penstock.windows.aggregates import Aggregates
+from penstock.windows.clock import GroupClock
 from penstock.windows.events import Events, Stamp
 from penstock.windows.fill import Filler
 from penstock.windows.groups import Groups
 from penstock.windows.output import EmissionBuffer
-from penstock.windows.result import Results
+from penstock.windows.result import Made
 from penstock.windows.scope import Scope
-from penstock.windows.timeline import Timeline
+from penstock.windows.window_rows import WindowRows
 
 #: what must be known of a window to take its row back
 GONE = ["_g", "_wstart", "_wend", "_stop", "_key"]
@@ -45,16 +46,17 @@ class Outlet:
         scope: Scope,
         groups: Groups,
         aggregates: Aggregates,
-        timeline: Timeline,
+        clock: GroupClock,
         replaces: bool,
     ) -> None:
+        """*replaces*: a repeat of a source row takes its place."""
         plan = scope.plan
         self.plan = plan
-        self.aggregates = aggregates
-        self.timeline = timeline
-        self.results = Results(scope, groups)
-        self.events = Events(plan, groups)
-        self.filler = Filler(scope, aggregates, self.results) if plan.fill.mode != "none" else None
+        self._clock = clock
+        self.rows = WindowRows(scope, groups, aggregates)
+        self._events = Events(plan, groups)
+        results = self.rows.results
+        self._filler = Filler(scope, aggregates, results) if plan.fill.mode != "none" else None
         #: several rows of one time may begin windows of one start; several windows may be given one
         #: child table and time
         rows_tie = (
@@ -62,15 +64,10 @@ class Outlet:
             and plan.window is not None
             and plan.window.kind in ("state", "event", "count")
         )
-        self.may_repeat = (
+        self._may_repeat = (
             rows_tie or plan.target.subtable_sql is not None or plan.outputs[0].sql != "_wstart"
         )
         self.target_key = plan.target.key_column
-        self.identity = [
-            "tbname",
-            plan.target.columns[0].name,
-            *([self.target_key] if self.target_key else []),
-        ]
         # never a column of type Null: each concatenation multiplies its chunks, which no rechunk
         # puts together
         self.key_type = next(
@@ -78,49 +75,48 @@ class Outlet:
             pl.Boolean(),
         )
 
+    @property
+    def fills(self) -> bool:
+        """Whether rows are made where windows are missing, which depend on neighbours however far
+        away.
+        """
+        return self._filler is not None
+
     def publish(self, change: WindowChange, stamp: Stamp, out: EmissionBuffer) -> pl.DataFrame:
-        """Rows and events of the windows put and of those taken back. Returns the windows as they
-        are to be remembered.
+        """Put rows and events of the windows put and of those taken back into *out*, and return the
+        windows as they are to be remembered.
         """
         put = change.put
         removed = change.removed
         known = change.known
-        made = self.results_of(put, stamp.now, out)
+        made = self.rows.upserts(put, stamp.now) if put.height else None
         if self.target_key and made is not None:
-            changed, known = self._rekeyed(put, made, known)
+            changed, known = self._rekeyed(put, made.rows, known)
             removed = pl.concat([removed, changed])
         if removed.height:
-            out.rows.append(self._deletions(removed))
+            out.put(self._deletions(removed))
         if made is not None:
-            out.rows.append(made)
-            out.repeats = out.repeats or self.may_repeat
-        if self.filler is not None and (put.height or removed.height):
-            self._refill(put, removed, known, out)
+            out.put(made)
+            out.repeats = out.repeats or self._may_repeat
+        if self._filler is not None and (put.height or removed.height):
+            self._refill(self._filler, put, removed, known, out)
         if self.plan.notify is not None and (not change.history or self.plan.notify.history):
-            self._notify(change, made, removed, stamp, out)
+            self._notify(change, None if made is None else made.rows, removed, stamp, out)
         return known
 
-    def results_of(
-        self, windows: pl.DataFrame, now: int, out: EmissionBuffer
-    ) -> pl.DataFrame | None:
-        """Result rows of *windows*; None when there are none."""
-        if not windows.height:
+    def keys_of(self, windows: pl.DataFrame, now: int) -> pl.Series | None:
+        """Return the value of the composite key of each window's row; None: the target has none."""
+        if not self.target_key or not windows.height:
             return None
-        finals = windows.select("_g", "_wstart", "_wend").hstack(
-            self.aggregates.finalise(windows, [])
-        )
-        made = self.results.upserts(finals.with_columns(pl.lit(now).alias("_now")))
-        if made.failed is not None:
-            out.failed.append(made.failed)
-        return made.rows
+        return self.rows.upserts(windows, now).rows.get_column(self.target_key)
 
-    def _deletions(self, removed: pl.DataFrame) -> pl.DataFrame:
-        rows = self.results.deletes(removed.select("_g", "_wstart", "_wend")).rows
-        return (
-            rows.with_columns(removed.get_column("_key").alias(self.target_key))
-            if self.target_key
-            else rows
-        )
+    def _deletions(self, removed: pl.DataFrame) -> Made:
+        # a value that is missing fails nothing
+        made = replace(self.rows.deletes(removed), failed=None)
+        if not self.target_key:
+            return made
+        key = removed.get_column("_key").alias(self.target_key)
+        return replace(made, rows=made.rows.with_columns(key))
 
     def _rekeyed(
         self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame
@@ -146,19 +142,22 @@ class Outlet:
         return changed.select(GONE), joined.with_columns(key.alias("_key")).drop("_newkey", "_just")
 
     def _refill(
-        self, put: pl.DataFrame, removed: pl.DataFrame, known: pl.DataFrame, out: EmissionBuffer
+        self,
+        filler: Filler,
+        put: pl.DataFrame,
+        removed: pl.DataFrame,
+        known: pl.DataFrame,
+        out: EmissionBuffer,
     ) -> None:
-        assert self.filler is not None
         changed = pl.concat([put.select("_g", "_wstart"), removed.select("_g", "_wstart")]).unique()
         after = known.filter(pl.col("_pub") > 0)
         fresh = put.filter(pl.col("_pub") == 0).select("_g", "_wstart")
         before = after.select("_g", "_wstart").join(fresh, on=["_g", "_wstart"], how="anti")
         before = pl.concat([before, removed.select("_g", "_wstart")]).unique()
-        rows, outside = self.filler.refill(before, after, changed)
+        rows, outside = filler.refill(before, after, changed)
         if outside.height:
-            out.rows.append(self.results.deletes(outside).rows)
-        if rows.height:
-            out.rows.append(rows)
+            out.put(replace(self.rows.results.deletes(outside), failed=None))
+        out.put(Made(rows))
 
     def _notify(
         self,
@@ -172,7 +171,7 @@ class Outlet:
         closed = change.put
         results = made
         if self.plan.trigger.kind != "at_once" and not change.history and made is not None:
-            t = self.timeline.all_t()
+            t = self._clock.all_t()
             over = pl.Series(
                 closed.get_column("_stop").to_numpy() < t[closed.get_column("_g").to_numpy()]
             )
@@ -189,7 +188,7 @@ class Outlet:
             on = ["_g", "_wstart", "_sseq"]
             opened = opened.join(ordered, on=on, how="left", maintain_order="left")
             closed = closed.join(ordered, on=on, how="left", maintain_order="left")
-        out.events += self.events.make(opened, closed, results, removed, stamp)
+        out.events += self._events.make(opened, closed, results, removed, stamp)
 
 
 def as_published(drop: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from penstock.rows.few import Few
-from penstock.windows.fewrows import FewResults, TakesFew
+from penstock.rows.rows import Rows
+from penstock.windows.few_results import FewResults, TakesFew
 from penstock.windows.kernel import (
     EARLIEST,
     LATEST,
@@ -25,6 +25,7 @@ from penstock.windows.kernel import (
     Kernel,
     Rewindable,
 )
+from penstock.windows.output import joined
 
 _STATE = "pause"
 _ROWS = "pause.rows"
@@ -57,7 +58,7 @@ class PausableKernel:
 
     def __init__(self, inner: Kernel, identity: list[str], history: History | None = None) -> None:
         self.inner = inner
-        self._few = inner.few if isinstance(inner, TakesFew) else None
+        self._take_few = inner.take_few if isinstance(inner, TakesFew) else None
         self._identity = identity
         self._history = history if isinstance(history, Rewindable) else None
         self._paused = self._filling = False
@@ -76,9 +77,9 @@ class PausableKernel:
             self._changed = True
         return Emission()
 
-    def few(self, rows: Few) -> FewResults | None:
+    def take_few(self, rows: Rows) -> FewResults | None:
         """See `TakesFew`."""
-        return None if self._few is None or self._holds else self._few(rows)
+        return None if self._take_few is None or self._holds else self._take_few(rows)
 
     @property
     def _holds(self) -> bool:
@@ -138,23 +139,7 @@ class PausableKernel:
                 self._history.at("")
         if tick is not None:
             made.append(self.inner.control(tick))
-        return self._joined(made)
-
-    def _joined(self, made: list[Emission]) -> Emission:
-        def one(frames: list[pl.DataFrame | None]) -> pl.DataFrame | None:
-            given = [f for f in frames if f is not None]
-            return pl.concat(given, how="diagonal") if given else None
-
-        rows = one([m.rows for m in made])
-        if rows is not None:
-            rows = rows.unique(subset=self._identity, keep="last", maintain_order=True)
-        events = [event for m in made for event in m.events]
-        return Emission(
-            rows=rows,
-            events=events,
-            late=one([m.late for m in made]),
-            failed=one([m.failed for m in made]),
-        )
+        return joined(made, self._identity)
 
     def skip(self, rows: pl.DataFrame) -> None:
         self.inner.skip(rows)

@@ -12,7 +12,7 @@ from penstock.windows.calls import Array, Call
 from penstock.windows.key_index import Numbers
 from penstock.windows.parts import Part
 from penstock.windows.slot_lines import SlotLines
-from penstock.windows.steps import NEVER, Ticks, grown
+from penstock.windows.ticks import NEVER, Ticks, grown
 
 
 class Pick:

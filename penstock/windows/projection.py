@@ -11,13 +11,10 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
+from penstock import tuning
+
 #: the values of an expression without a query, or None where only the query knows them
 Quick = Callable[[pl.DataFrame], pl.Series | None]
-
-
-#: up to so many expressions over so many rows are quicker in a query each
-_ONE_BY_ONE = 3
-_FEW = 4096
 
 
 class Projection:
@@ -63,7 +60,8 @@ def _at_height(column: pl.Series, height: int) -> pl.Series:
 
 
 def _values(rows: pl.DataFrame, asked: list[pl.Expr]) -> list[pl.Series]:
-    if len(asked) > _ONE_BY_ONE or rows.height > _FEW:
+    many = len(asked) > tuning.EXPRESSIONS_QUERIED_ONE_BY_ONE
+    if many or rows.height > tuning.ROWS_QUERIED_ONE_BY_ONE:
         return rows.select(asked).get_columns()
     # polars gives the expressions of one query to its threads
     return [rows.select(expression).to_series() for expression in asked]

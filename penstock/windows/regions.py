@@ -18,7 +18,7 @@ import polars as pl
 
 from penstock.sql.plan import Count, Interval, Session, StreamPlan
 from penstock.windows.boundaries import Grid
-from penstock.windows.timeline import ALWAYS, NEVER, Ticks
+from penstock.windows.ticks import ALWAYS, NEVER, Ticks
 
 
 class Regions:

@@ -21,7 +21,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.types import TIME_LIMITS, ColumnType, in_range
 from penstock.windows import columnwise
 from penstock.windows.cast import cast_expression
-from penstock.windows.fewrows import FewLayout
+from penstock.windows.few_results import FewLayout
 from penstock.windows.groups import Groups
 from penstock.windows.projection import Projection, Quick, cast_to, taken
 from penstock.windows.scope import FAILURES, Scope, evaluate
@@ -40,6 +40,13 @@ class Made:
     hashes: pl.Series | None = None
 
 
+def target_identity(plan: StreamPlan) -> list[str]:
+    """Return the columns that tell rows of *plan*'s target from each other."""
+    target = plan.target
+    key = [target.key_column] if target.key_column else []
+    return ["tbname", target.columns[0].name, *key]
+
+
 class Results:
     """Lays out windows of one plan; for a stream without a window, source rows."""
 
@@ -47,6 +54,7 @@ class Results:
         plan = scope.plan
         self._groups = groups
         self._target = plan.target
+        self.identity = target_identity(plan)
         self._scope = scope
         compiled = {
             o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql)

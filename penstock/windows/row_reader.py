@@ -11,12 +11,11 @@ from penstock.windows.aggregates import Aggregates
 from penstock.windows.boundaries import Grid
 from penstock.windows.calls import Call
 from penstock.windows.counted import Counted
-from penstock.windows.emissions import stack
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import Numbers
 from penstock.windows.projection import Projection
 from penstock.windows.scope import FAILURES, Scope, evaluate
-from penstock.windows.table_names import TABLES, OneChild
+from penstock.windows.table_names import OneChild, TableNames
 
 
 class RowReader:
@@ -29,10 +28,12 @@ class RowReader:
         aggregates: Aggregates,
         groups: Groups,
         counted: Counted,
+        tables: TableNames,
         reserve: Callable[[], None],
     ) -> None:
-        """*reserve*: called when groups may have been added."""
+        """*tables*: numbers child tables. *reserve*: called when groups may have been added."""
         plan = scope.plan
+        self._tables = tables
         self._time = plan.source.time_column
         self._grid = grid
         self._groups = groups
@@ -53,14 +54,14 @@ class RowReader:
         self._where = (
             Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
         )
-        self._child = OneChild(plan.source.child) if plan.source.child is not None else None
+        self._child = OneChild(plan.source.child, tables) if plan.source.child is not None else None
         keys = groups.expressions
         self._expressions = Projection(
             [*keys, *aggregates.argument_expressions()],
             [*(None for _ in keys), *aggregates.quick_arguments()],
         )
 
-    def call(self, rows: pl.DataFrame) -> tuple[Call | None, pl.DataFrame | None]:
+    def call(self, rows: pl.DataFrame) -> tuple[Call | None, list[pl.DataFrame]]:
         """Return the call that *rows* make, if WHERE passes any, and the rows that fail."""
         made, tables, failed = self.prepare(rows)
         if not made.height:
@@ -70,22 +71,23 @@ class RowReader:
             failed,
         )
 
-    def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, pl.DataFrame | None]:
+    def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers, list[pl.DataFrame]]:
         """Return rows that pass WHERE, with `_k…` and `_x…`, their tables' numbers, and the rows on
         which an expression fails.
         """
-        refused: pl.DataFrame | None = None
+        refused: list[pl.DataFrame] = []
         rows, tables = (
-            (rows, TABLES.numbers(rows)) if self._child is None else self._child.rows(rows)
+            (rows, self._tables.numbers(rows)) if self._child is None else self._child.rows(rows)
         )
         if not rows.height:
-            return rows, tables, None
+            return rows, tables, refused
         if self._where is not None:
             rows = rows.hstack([pl.Series("_tab", tables)])
             try:
                 rows = columnwise.kept(rows, *self._where.columns(rows))
             except FAILURES:
-                rows, refused = evaluate(rows, self._where)
+                rows, failed = evaluate(rows, self._where)
+                refused += _without_numbers(failed)
                 rows = rows.filter(pl.col("_pass")).drop("_pass")
         if not rows.height:
             return rows, tables[:0], refused
@@ -93,11 +95,10 @@ class RowReader:
         if "_tab" in made.columns:
             tables = made.get_column("_tab").to_numpy()
         elif failed is not None:
-            tables = TABLES.numbers(made)
-        failed = stack(refused, failed)
-        return made, tables, None if failed is None else failed.drop("_tab", strict=False)
+            tables = self._tables.numbers(made)
+        return made, tables, refused + _without_numbers(failed)
 
-    def label(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    def label(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
         """Return prepared rows, once per window that they count in, with `_g` and `_i`."""
         made, tables, failed = self.prepare(rows)
         if not made.height:
@@ -112,3 +113,7 @@ class RowReader:
             pl.Series(self._grid.stops(indexes) >= self._counted.floors(labelled).to_numpy())
         )
         return labelled, failed
+
+
+def _without_numbers(failed: pl.DataFrame | None) -> list[pl.DataFrame]:
+    return [] if failed is None else [failed.drop("_tab", strict=False)]

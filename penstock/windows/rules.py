@@ -19,6 +19,8 @@ class Rules:
     by_write: bool
     #: history may have published windows that are open, which the trigger does not
     shows_open: bool
+    #: what becomes of windows is told
+    notifies: bool
     #: ticks between two publications by the clock; 0: the clock publishes nothing
     every: int
     #: ticks after which a group without rows is closed; 0: never
@@ -40,6 +42,7 @@ class Rules:
             keeps_late=always or not plan.ignore_expired,
             by_write=plan.notify is not None or plan.trigger.kind == "max_delay" or continuous,
             shows_open=plan.fill_history and plan.trigger.kind == "window_close",
+            notifies=plan.notify is not None,
             every=_ticks(plan.trigger.every, precision) or hour,
             idle=_ticks(plan.idle_timeout, precision),
         )

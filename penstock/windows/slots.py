@@ -20,7 +20,7 @@ from penstock.windows.accumulators import accumulators
 from penstock.windows.aggregates import Aggregates
 from penstock.windows.calls import Array, Call
 from penstock.windows.key_index import Numbers
-from penstock.windows.steps import Ticks, grown
+from penstock.windows.ticks import Ticks, grown
 
 _EMPTY = -1
 _GONE = -2

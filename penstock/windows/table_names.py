@@ -1,4 +1,4 @@
-"""Child tables of this process, numbered once for all streams."""
+"""Child tables, numbered once for all streams that share a context."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from collections import deque
 import numpy as np
 import polars as pl
 
+from penstock import tuning
 from penstock.windows import columnwise
 from penstock.windows.key_index import KeyIndex, Numbers
 
-#: below this many rows a lookup by name beats hashing a column: polars would hand that to its
-#: thread pool
-_FEW = 2048
-_FEW_KEPT = 1 << 16
+#: names that the dictionary holds at most
+_MOST_MET = 1 << 16
 
 
 class TableNames:
-    """Child tables of this process, numbered once for all streams.
+    """Numbers of child tables; several threads may ask.
 
     The rows of a call go to many kernels; the numbers of the last frames asked for are kept, so the
-    names are looked at once a call. Numbers are the process's own and never saved.
+    names are looked at once a call. Numbers are of this object only and never saved.
     """
 
     def __init__(self) -> None:
@@ -41,7 +40,7 @@ class TableNames:
                     return numbers
             numbers = (
                 self._few(rows)
-                if rows.height <= _FEW
+                if rows.height <= tuning.ROWS_NAMED_BY_DICTIONARY
                 else self._index.numbers(rows.get_column("tbname").to_frame())
             )
             self._recent.append((rows, numbers))
@@ -53,7 +52,7 @@ class TableNames:
         found = [self._met.get(name, -1) for name in wanted]
         if -1 not in found:
             return np.array(found, np.int64)
-        if len(self._met) > _FEW_KEPT:
+        if len(self._met) > _MOST_MET:
             self._met.clear()
         numbers = self._index.numbers(column.to_frame())
         self._met.update(zip(wanted, numbers.tolist(), strict=True))
@@ -68,23 +67,22 @@ class TableNames:
         return self._index.keys.get_column("tbname").gather(numbers)
 
 
-TABLES = TableNames()
-
-
 class OneChild:
     """Picks the rows of one child table, whatever the case of its name, without looking at the
     names again.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tables: TableNames) -> None:
         self._name = name.lower()
+        self._tables = tables
         self._wanted = np.empty(0, np.bool_)
 
     def rows(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, Numbers]:
         """The child's rows and their table numbers."""
-        tables = TABLES.numbers(rows)
-        if len(TABLES) > len(self._wanted):
-            fresh = TABLES.names(np.arange(len(self._wanted), len(TABLES)))
+        tables = self._tables.numbers(rows)
+        known = len(self._tables)
+        if known > len(self._wanted):
+            fresh = self._tables.names(np.arange(len(self._wanted), known))
             self._wanted = np.concatenate(
                 [self._wanted, (fresh.str.to_lowercase() == self._name).to_numpy()]
             )

@@ -1,73 +1,43 @@
-"""Wiring of the federation room: catalog, the link's server, views and mirrors, health."""
+"""Wiring of the federation service: the link's server, views and mirrors."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import ssl
-from typing import Any
 
 from websockets.asyncio.server import serve
 
-from penstock import bus as kafka
 from penstock import names
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
-from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
-from penstock.coordination.nodes import Presence
 from penstock.link.frames import CREDIT, MAX_FRAME
 from penstock.repartition.write_gate import Gate, Halts
-from penstock.runtime import audit, tls
+from penstock.runtime import tls
 from penstock.runtime.connections import Connections, counting_connection
 from penstock.runtime.health import Health
-from penstock.runtime.log import configure, get
-from penstock.runtime.pulse import Pulse
+from penstock.service import Service
 from services.federation.appenders import Appenders
+from services.federation.information import information
 from services.federation.leaders import Leaders
 from services.federation.reading import StoreReader
 from services.federation.server import LinkServer
 from services.federation.settings import FederationSettings
 from services.federation.views import Views
 
-log = get(__name__)
-
 
 def run(settings: FederationSettings) -> int:
     """Serve until told to stop."""
-    configure("federation", settings.log_level)
-    audit.open_trail(
-        settings.audit_log, "federation", settings.audit_log_bytes, settings.audit_log_files
-    )
-    kafka.secure(settings.kafka_options)
-    health = Health(
-        "federation",
-        settings.health_port,
-        host=settings.host,
-        metrics_key=settings.metrics_secret,
-        wait_for=("catalog", "socket"),
-    )
-    presence = Presence(settings)
-    presence.start()
-    with CatalogReader(
-        settings.kafka_bootstrap,
-        client_id="federation-catalog",
-        children=True,
-        registry=health.registry,
-    ) as catalog:
-        health.ready("catalog")
-        asyncio.run(_serve(settings, catalog, health))
-    presence.close()
-    health.close()
+    with Service(settings, waits_for=("catalog", "socket")) as service:
+        catalog = service.read_catalog()
+        service.announce()
+        service.run_async(lambda stop: _serve(settings, catalog, service.health, stop))
     return 0
 
 
-async def _serve(settings: FederationSettings, catalog: CatalogReader, health: Health) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    health.watch("event loop", Pulse(loop).late)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+async def _serve(
+    settings: FederationSettings, catalog: CatalogReader, health: Health, stop: asyncio.Event
+) -> None:
     admin = Admin(settings.kafka_bootstrap, client_id="federation-admin")
     store = StoreReader(
         settings.store_url, settings.user, settings.root_password, catalog, admin, settings.tls_ca
@@ -90,7 +60,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             settings.kafka_bootstrap, settings.segments_dir, bus, admin, leaders, gate
         )
         views = Views(settings, catalog, client, appenders, bus, health.registry)
-        door = LinkServer(
+        endpoint = LinkServer(
             settings,
             catalog,
             health,
@@ -104,11 +74,11 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
         port, context = _listener(settings)
         connections = Connections(settings)
         server = serve(
-            door.serve,
+            endpoint.serve,
             settings.host,
             port,
             ssl=context,
-            process_request=door.admit,
+            process_request=endpoint.admit,
             compression=None,
             max_size=MAX_FRAME,
             ping_interval=settings.ping_seconds,
@@ -124,7 +94,7 @@ async def _serve(settings: FederationSettings, catalog: CatalogReader, health: H
             views.start()
             await stop.wait()
             await asyncio.to_thread(views.stop)
-        door.close()
+        endpoint.close()
         leaders.close()
         halts.stop()
     store.close()
@@ -135,36 +105,3 @@ def _listener(settings: FederationSettings) -> tuple[int, ssl.SSLContext | None]
     """The port, and what secures it. Raises ConfigError."""
     context = tls.server(settings)
     return (settings.port, None) if context is None else (settings.tls_port, context)
-
-
-def information(view: Catalog, deployment: str) -> dict[str, Any]:
-    """Streams and views of this deployment by name and serial, as far as somebody sees it."""
-    queries = [
-        {
-            "serial": s.id,
-            "name": s.name,
-            "database": s.database,
-            "kind": "stream",
-            "state": s.status,
-            "target": s.plan.target.table,
-        }
-        for s in view.streams()
-    ]
-    for v in view.views():
-        target = view.by_id(v.target_id)
-        shown = target.name if target is not None else ""
-        queries.append(
-            {
-                "serial": v.id,
-                "name": v.name,
-                "database": v.database,
-                "kind": "view",
-                "state": v.status,
-                "target": shown,
-            }
-        )
-    return {
-        "deployment": deployment,
-        "queries": queries,
-        "databases": [d.name for d in view.databases()],
-    }

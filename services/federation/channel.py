@@ -12,10 +12,9 @@ import pyarrow as pa
 from prometheus_client import Counter
 from websockets.asyncio.server import ServerConnection
 
+from penstock import tuning
 from penstock.errors import RemoteError
-from penstock.feeds.feed import SMALL
 from penstock.link.frames import CREDIT, VERSION, pack, rows_of
-from penstock.rows.arrow_reader import INLINE_BYTES
 from services.federation.subscription import Out
 
 #: frames of an append that may wait to be written
@@ -118,13 +117,13 @@ def check_parameters(op: str, header: dict[str, Any]) -> None:
 
 async def read_rows(body: memoryview) -> pa.Table:
     """Decode the rows of a frame; large ones are read beside the event loop. Raises FrameError."""
-    if len(body) <= INLINE_BYTES:
+    if len(body) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
         return rows_of(body)
     return await asyncio.to_thread(rows_of, body)
 
 
 async def _pack(header: dict[str, Any], rows: pa.Table) -> bytes:
     """Encode a frame; large ones beside the event loop."""
-    if rows.nbytes < SMALL:
+    if rows.nbytes < tuning.SLICE_BYTES_HANDLED_IN_LOOP:
         return pack(header, rows)
     return await asyncio.get_running_loop().run_in_executor(None, pack, header, rows)

@@ -52,7 +52,7 @@ class Inflow(Persistent):
         Args:
             table: that the topic is read into.
             present: the table as it is now; None: it was dropped.
-            settings: of the room.
+            settings: of the service.
             appenders: write into tables.
             dead: takes dead letters.
             outbound: where topics may be.

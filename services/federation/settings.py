@@ -1,4 +1,4 @@
-"""Settings of the federation room."""
+"""Settings of the federation service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FederationSettings(Settings):
     more.
     """
 
-    room: ClassVar[str] = "federation"
+    service: ClassVar[str] = "federation"
 
     port: Port = 7707
     tls_port: Port = 7708

@@ -1,5 +1,4 @@
-"""Wiring of the notifier: catalog, the hub's WebSocket server and the Faust app in one event loop,
-health.
+"""Wiring of the notifier: the hub's WebSocket server and the Faust app in one event loop.
 
 The two don't depend on each other: while Kafka's group protocol is in trouble subscribers are
 served, and the Faust app is made anew.
@@ -9,21 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 
 from websockets.asyncio.server import serve
 
-from penstock import bus
 from penstock.bus import Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.coordination import redis_link
-from penstock.coordination.nodes import Presence
-from penstock.runtime import audit, tls, vital
+from penstock.runtime import tls, vital
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.connections import Connections, counting_connection
 from penstock.runtime.health import Health
-from penstock.runtime.log import configure, get
-from penstock.runtime.pulse import Pulse
+from penstock.runtime.log import get
+from penstock.service import Service
 from services.notifier.metrics import PushMetrics
 from services.notifier.push import Push
 from services.notifier.server import Hub
@@ -34,39 +30,16 @@ log = get(__name__)
 
 def run(settings: NotifierSettings) -> int:
     """Serve until told to stop."""
-    configure("notifier", settings.log_level)
-    audit.open_trail(
-        settings.audit_log, "notifier", settings.audit_log_bytes, settings.audit_log_files
-    )
-    bus.secure(settings.kafka_options)
-    health = Health(
-        "notifier",
-        settings.health_port,
-        host=settings.host,
-        metrics_key=settings.metrics_secret,
-        wait_for=("catalog", "socket", "push"),
-    )
-    with CatalogReader(
-        settings.kafka_bootstrap,
-        client_id="notifier-catalog",
-        children=True,
-        registry=health.registry,
-    ) as catalog:
-        health.ready("catalog")
-        presence = Presence(settings)
-        presence.start()
-        asyncio.run(_serve(settings, catalog, health))
-        presence.close()
-    health.close()
+    with Service(settings, waits_for=("catalog", "socket", "push")) as service:
+        catalog = service.read_catalog()
+        service.announce()
+        service.run_async(lambda stop: _serve(settings, catalog, service.health, stop))
     return 0
 
 
-async def _serve(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    health.watch("event loop", Pulse(loop).late)
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, stop.set)
+async def _serve(
+    settings: NotifierSettings, catalog: CatalogReader, health: Health, stop: asyncio.Event
+) -> None:
     hub = Hub(settings, catalog, health)
     catalog.listen(hub.hear)
     connections = Connections(settings)

@@ -152,14 +152,18 @@ class Hub:
                 raise BadHubRequest(
                     f"no such action: {request.get('action')}", hint="subscribe or unsubscribe"
                 )
-            if key in tasks and not tasks[key].done():
+            for ended in [name for name, task in tasks.items() if task.done()]:
+                del tasks[ended]
+            if key in tasks:
                 raise BadHubRequest(
                     f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
                 )
             if len(tasks) >= self._settings.max_subscriptions:
                 raise BadHubRequest(
-                    f"more than {self._settings.max_subscriptions} subscriptions on one connection",
+                    f"{len(tasks)} subscriptions on one connection are the most",
                     code="E_OVERLOAD",
+                    hint="end one, open another connection, or raise"
+                    " PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS",
                 )
             user = self._users[connection]
             resolved = await self._resolver.resolve(request, user)

@@ -13,7 +13,7 @@ from penstock.config.settings import Port, Settings
 class NotifierSettings(Settings):
     """`port` serves `/ws`."""
 
-    room: ClassVar[str] = "notifier"
+    service: ClassVar[str] = "notifier"
 
     port: Port = 7701
     #: newest records of a topic kept in memory for subscribers; who is further behind reads from

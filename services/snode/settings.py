@@ -14,7 +14,7 @@ from penstock.config.settings import Settings
 class SnodeSettings(Settings):
     """How many backups of each query are kept."""
 
-    room: ClassVar[str] = "snode"
+    service: ClassVar[str] = "snode"
 
     #: what SHOW SNODES gives as its endpoint; empty: host and health port
     address: str = ""

@@ -34,7 +34,7 @@ log = get(__name__)
 #: after a read of fewer records than this it rests for that many times what they took, so that
 #: others gather: taken one by one, a thousand records a second cost a core; unless a query waits
 #: for a record
-_FEW = 1000
+_REST_BELOW = 1000
 _REST = 15
 _LONGEST_REST = 0.2
 
@@ -97,11 +97,11 @@ class LogIntake(threading.Thread):
                         self._writer.take(batch)
                     self._housekeeping.step()
                     self._flusher.step()
-                    if 0 < sum(map(len, batches)) < _FEW:
+                    if 0 < sum(map(len, batches)) < _REST_BELOW:
                         rest = min((time.monotonic() - begun) * _REST, _LONGEST_REST)
                         self._partitions.awaited.wait(rest)
                 self._finish()
-        except BaseException as error:  # noqa: B036  the room must see it and end
+        except BaseException as error:  # noqa: B036  the service must see it and end
             log.exception("intake ended")
             self.failed = error
 

@@ -206,7 +206,7 @@ class QueryRun:
         hint = (
             f"did you mean {near[0]}()?"
             if near
-            else "docs/sql.md lists the functions that a query has"
+            else "docs/sql-functions.md lists the functions that a query has"
         )
         return self._request.statement.error(
             f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint

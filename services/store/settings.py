@@ -12,7 +12,7 @@ from penstock.config.settings import Port, Settings
 class StoreSettings(Settings):
     """`port` serves Arrow Flight."""
 
-    room: ClassVar[str] = "store"
+    service: ClassVar[str] = "store"
 
     port: Port = 7702
     #: a partition is flushed when its tail has this many rows …

@@ -14,7 +14,7 @@ from penstock.errors import StateError
 
 _NAME = re.compile(r"(\d{16})-(\d{16})-(\d{1,16})-(\d{1,16})\.arrow\Z")
 _PLAIN = pa.ipc.IpcWriteOptions()
-_SMALL = pa.ipc.IpcWriteOptions(compression="lz4")
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class SegmentFile:
 
 def write(directory: Path, chunk: Chunk, compress: bool = True) -> SegmentFile:
     """Put a chunk into a file of its own."""
-    options = _SMALL if compress else _PLAIN
+    options = _COMPRESSED if compress else _PLAIN
     name = f"{chunk.first:016d}-{chunk.next:016d}-{chunk.oldest}-{chunk.newest}.arrow"
     path = directory / name
     fresh = directory / f"{name}.new"

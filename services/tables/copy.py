@@ -177,7 +177,7 @@ class Copy:
             return self._memory.chunks()
 
     def meta(self) -> dict[str, Any]:
-        """Sizes and positions, with the names of `getPersistenceMeta`."""
+        """Sizes and positions, with the names of `client.ha.meta`."""
         with self._lock:
             on_disk = sum(s.rows for s in self._segments)
             memory = self.next - self.memory_first

@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from penstock import tuning
 from penstock.errors import PenstockError, RemoteError, SchemaError
 from penstock.rows import arrow_reader
 from services.tables.forward import Forward
@@ -135,7 +136,7 @@ class ProducerIntake:
 
     async def _write_of(self, head: _Head, data: bytes, done: WriteOutcome) -> ProducerWrite:
         """The write in a message; a large one is read beside the event loop. Raises SchemaError."""
-        if len(data) <= arrow_reader.INLINE_BYTES:
+        if len(data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
             table = arrow_reader.read(data, self._limits)
         else:
             table = await asyncio.to_thread(arrow_reader.read, data, self._limits)

@@ -47,7 +47,7 @@ class Short:
     value: bytes
     number: int
     cut: Cut
-    few: NumberedRows
+    rows: NumberedRows
 
 
 class RecordBuilder:
@@ -91,26 +91,30 @@ class RecordBuilder:
     def short(self, write: ProducerWrite) -> Short | None:
         """Its record, made the short way; None: it has to be made the long one."""
         shape = self._replica.copy.shape
-        few = (
+        numbered = (
             None
             if shape.key_columns or write.skip
-            else self._replica.rows.few(write.data, self._row, self._clock.now())
+            else self._replica.rows.number_few(write.data, self._row, self._clock.now())
         )
-        if few is None:
+        if numbered is None:
             return None
         cut = whole(write, write.rows)
         number = self._number + 1
         trace = str(Trace(self._leader, tuple(cut.parts)))
         stamp = pack(self._epoch, number)
         value = self._codec.encode_few(
-            few.columns, producer=self._producer, from_offset=self._row, offset=stamp, trace=trace
+            numbered.rows,
+            producer=self._producer,
+            from_offset=self._row,
+            offset=stamp,
+            trace=trace,
         )
-        return None if value is None else Short(value, number, cut, few)
+        return None if value is None else Short(value, number, cut, numbered)
 
     def count(self, short: Short) -> Sent:
         """Count it as sent."""
         parts = tuple(short.cut.parts)
-        rows = short.few.kept
+        rows = short.rows.kept
         content = Content(pack(self._epoch, short.number), self._leader, parts, self._row, rows)
         self._number = short.number
         self._row = self._row + int(rows.num_rows)

@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from penstock import tuning
 from penstock.catalog.model import ROW_ID, Table
 from penstock.codec import TableCodec, readable
-from penstock.codec.few_rows import MAX_ROWS
 from penstock.errors import SchemaError
+from penstock.rows.rows import Rows
 from penstock.runtime import vital
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import TIME_LIMITS, to_ticks
@@ -32,11 +33,11 @@ _ARROW = pl.CompatLevel.oldest()
 
 @dataclass(frozen=True)
 class NumberedRows:
-    """Numbered rows: their values as the codec takes them, and as copies keep them, which is made
-    when somebody asks.
+    """Numbered rows: as the codec takes them, and as copies keep them, which is made when somebody
+    asks.
     """
 
-    columns: dict[str, list[Any]]
+    rows: Rows
     make: Callable[[], pa.RecordBatch]
 
     @cached_property
@@ -208,7 +209,7 @@ class TableRows:
 
     # ---------------------------------------------------------------- to the log
 
-    def few(self, data: pa.Table, first: int, now: int) -> NumberedRows | None:
+    def number_few(self, data: pa.Table, first: int, now: int) -> NumberedRows | None:
         """Take a few plain rows the short way, from a producer to its record: all that `to_frame`,
         `number` and `to_batch` do, without a query engine, whose fixed costs are most of a single
         row's. Others go the long way, which also says what is wrong with them.
@@ -218,7 +219,7 @@ class TableRows:
             now: nanoseconds.
         """
         height = data.num_rows
-        batches = data.to_batches() if 0 < height <= MAX_ROWS else []
+        batches = data.to_batches() if 0 < height <= tuning.ROWS_KEPT_AS_VALUES else []
         if len(batches) != 1 or not self._short or not data.schema.equals(self._plain.schema):
             return None
         batch = batches[0]
@@ -230,25 +231,20 @@ class TableRows:
             ROW_ID: list(range(first, first + height)),
         }
         for column, array in zip(self.user, arrays, strict=True):
-            kind = column.type.kind
-            columns[column.name] = values = (
-                array.view(pa.int64()) if kind == "TIMESTAMP" else array
-            ).to_pylist()
-            if column.type.sized and _longest(values, kind) > column.type.length:
-                return None
-            if not readable.all_readable(values, column.type, self._limits):
-                return None
+            is_time = column.type.kind == "TIMESTAMP"
+            columns[column.name] = (array.view(pa.int64()) if is_time else array).to_pylist()
+        rows = self.codec.few_rows(columns)
         times = columns[self.user[0].name]
-        if None in times or max(times) > ticks + self._max_ahead:
+        if rows is None or None in times or max(times) > ticks + self._max_ahead:
             return None
 
         def kept() -> pa.RecordBatch:
-            found = [pa.array(columns[ROW_ID], pa.int64()), *arrays]
+            found = [pa.array(rows.column(ROW_ID), pa.int64()), *arrays]
             return pa.RecordBatch.from_arrays(
                 [found[i] if t is None else found[i].cast(t) for i, t in places], schema=self.schema
             )
 
-        return NumberedRows(columns, kept)
+        return NumberedRows(rows, kept)
 
     def number(self, frame: pl.DataFrame, first: int) -> pl.DataFrame:
         """Rows with their index and the table's name, as the codec takes them."""
@@ -308,15 +304,3 @@ def _columns(data: pa.Table) -> list[pl.Series]:
     frame = pl.DataFrame(batches[0]) if len(batches) == 1 else pl.from_arrow(data)
     assert isinstance(frame, pl.DataFrame)
     return frame.get_columns()
-
-
-def _longest(values: list[Any], kind: str) -> int:
-    """Length of the longest value: characters of an NCHAR, else bytes."""
-    return max(
-        (
-            len(v) if kind in ("NCHAR", "VARBINARY") else len(v.encode())
-            for v in values
-            if v is not None
-        ),
-        default=0,
-    )

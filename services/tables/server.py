@@ -1,4 +1,4 @@
-"""What clients and other nodes ask a node over HTTP and WebSocket: the door, who leads and how
+"""What clients and other nodes ask a node over HTTP and WebSocket: the endpoint, who leads and how
 things are.
 
 Rows in are `intake.py`'s, rows out `subscriptions.py`'s. Users are those of the gateway, with their
@@ -118,7 +118,7 @@ class Server:
         for replica in self._keeper.all():
             replica.wake()
 
-    # ---------------------------------------------------------------- the door
+    # ---------------------------------------------------------------- the endpoint
 
     def _middleware(self) -> Any:
         @web.middleware

@@ -14,7 +14,7 @@ from penstock.config.settings import Port, Settings
 class TablesSettings(Settings):
     """`port` serves producers and subscribers."""
 
-    room: ClassVar[str] = "tables"
+    service: ClassVar[str] = "tables"
 
     port: Port = 7720
     #: this node's alias, one of those in the groups (others may run too: they have no table)

@@ -1,5 +1,5 @@
-"""Subscriptions that several programs make for one another (`raftGroup` of subscribeTable): only
-one of them gets rows.
+"""Subscriptions that several programs make for one another (their options name a `raft_group`):
+only one of them gets rows.
 
 The node that leads the table says which, so they are all connected there. It is the one that was
 first, and stays it as long as it is connected. A node that has just begun to lead waits a moment

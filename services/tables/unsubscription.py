@@ -107,9 +107,9 @@ class Unsubscription:
         for subscriber in found:
             if subscriber.group == group_id(self._settings, wanted):
                 continue
-            hint = "unsubscribeTable without raftGroup"
+            hint = "client.ha.unsubscribe without raft_group"
             if subscriber.group:
-                hint = f"unsubscribeTable(…, raftGroup={subscriber.group})"
+                hint = f"client.ha.unsubscribe(…, raft_group={subscriber.group})"
             raise CatalogError(
                 f"raftGroup of subscription {subscriber.topic} is {subscriber.group or 'none'}",
                 code="E_RAFT_GROUP",
@@ -127,7 +127,7 @@ class Unsubscription:
         raise CatalogError(
             f"there is no subscription {ending.replica.name}/{ending.action}",
             code="E_NO_SUBSCRIPTION",
-            hint="getStreamingStat lists those there are",
+            hint="client.ha.stat() lists those there are",
         )
 
     async def _forget_offsets(self, ending: _Ending) -> None:

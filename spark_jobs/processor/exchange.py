@@ -214,7 +214,7 @@ class ExchangeProcessor(PartitionProcessor):
                 if known.keys() & set(ws)
             }
 
-        route = Route(plan)
+        route = Route(plan, self.worker.kernels.tables)
         if plan.source.kind == "virtual":
             return OwnGroups(
                 VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition

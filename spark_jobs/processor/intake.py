@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from penstock import tuning
 from penstock.catalog.model import Table
 from penstock.codec import Decoded, TableCodec
-from penstock.codec.few_rows import MAX_ROWS
 from penstock.records import DeadLetter
-from penstock.rows.few import Few
 from penstock.rows.partition import partition as place
+from penstock.rows.rows import Rows
 from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.windows import columnwise
@@ -28,6 +28,9 @@ from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.route import Taken
 
 _SAMPLE_ROWS = 100
+#: what a kernel knows of a row's record, and the decoder's columns that it stands for
+_HEAD = {"_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64}
+_DECODED = ("_record", "_write")
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Intake:
         self._worker = processor.worker
         self._positions = processor.positions
         self._pending = processor.pending
-        self.placement = Placement(processor.partition)
+        self.placement = Placement(processor.partition, processor.worker.kernels.tables)
 
     def check_only(self, records: Records) -> bool:
         """Return True if nothing is wrong with records that no stream reads; then all that has to
@@ -131,8 +134,9 @@ class Intake:
         taken = []
         for table_id, found in parts.items():
             table = tables[table_id]
-            few = self._few(table, records, found[0]) if len(found) == 1 else None
-            rows = self._rows(table, records, found) if few is None else few
+            rows = self._few(table, records, found[0]) if len(found) == 1 else None
+            if rows is None:
+                rows = Rows.of_frame(self._rows(table, records, found))
             if len(rows):
                 taken.append(Taken(table_id, table.time_column, rows, _newest_trace(found)))
         return taken
@@ -156,41 +160,29 @@ class Intake:
         for i in index:
             self._processor.bury(records, i, "E_UNKNOWN_SCHEMA", reason)
 
-    def _few(self, table: Table, records: Records, part: _Part) -> Few | None:
-        """Do what `_rows` does, with values; return None if they are not few, or something about
-        them has to be looked into.
+    def _few(self, table: Table, records: Records, part: _Part) -> Rows | None:
+        """Do what `_rows` does, without a frame; return None if the rows are not few, or something
+        about them has to be looked into.
         """
-        few = part.decoded.few
-        if few is None or len(few) > MAX_ROWS or self._pending.closed:
+        rows = part.decoded.given
+        if not rows.few or not 0 < len(rows) <= tuning.ROWS_KEPT_AS_VALUES:
             return None
-        if part.decoded.stamps or part.decoded.traced:
+        if self._pending.closed or part.decoded.stamps or part.decoded.traced:
             return None
-        owners, *_ = columns = list(few.columns.values())
-        if not owners:
-            return None
-        times = few.columns[table.time_column]
-        if table.partitions > 1 and not self._are_home(few.columns["tbname"], table.id):
+        if table.partitions > 1 and not self._are_home(rows.column("tbname"), table.id):
             return None
         factor = TICKS_PER_SECOND[table.precision] // 1000
-        places = [part.index[owner] for owner in owners]
+        places = [part.index[record] for record in rows.column("_record")]
         came = [records.timestamps.item(i) * factor for i in places]
-        if self._bound_passed(max(times), table, came[0] // factor):
+        latest = max(rows.column(table.time_column))
+        if self._bound_passed(latest, table, came[0] // factor):
             return None
-        steps, *others = columns[1:]
-        stamps = {
-            "_step": steps,
+        head = {
+            "_step": rows.column("_write"),
             "_offset": [records.offsets.item(i) for i in places],
             "_now": came,
         }
-        names_of = list(few.layout)[2:]
-        types = list(few.layout.values())[2:]
-        layout = {
-            "_step": pl.UInt32,
-            "_offset": pl.Int64,
-            "_now": pl.Int64,
-            **dict(zip(names_of, types, strict=True)),
-        }
-        return Few({**stamps, **dict(zip(names_of, others, strict=True))}, layout)
+        return rows.with_head(head, _HEAD, without=_DECODED)
 
     def _are_home(self, tables: Iterable[str], table_id: int) -> bool:
         return all(self.placement.is_home(name, table_id) for name in set(tables))

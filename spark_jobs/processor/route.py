@@ -17,15 +17,15 @@ import numpy as np
 import polars as pl
 
 from penstock import names
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
+from penstock.windows.clock import TableClock
 from penstock.windows.kernel import Delta, History
 from penstock.windows.merge import written
 from penstock.windows.projection import Projection
 from penstock.windows.scope import Scope, evaluate
-from penstock.windows.steps import TableClock
-from penstock.windows.table_names import TABLES
+from penstock.windows.table_names import TableNames
 from penstock.windows.virtual import Mapper
 
 PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
@@ -41,24 +41,20 @@ class Taken:
 
     table_id: int
     time: str
-    _given: pl.DataFrame | Few
+    given: Rows
     trace: tuple[int, str] | None = None
 
     @property
-    def few(self) -> Few | None:
-        """The rows as values, where they came like that."""
-        return self._given if isinstance(self._given, Few) else None
-
-    @property
     def rows(self) -> pl.DataFrame:
-        return self._given.frame if isinstance(self._given, Few) else self._given
+        """The rows as a frame."""
+        return self.given.frame
 
     def of_child(self, name: str) -> Taken:
         """The rows of one child table, its *name* in lower case."""
         return Taken(
             self.table_id,
             self.time,
-            self.rows.filter(pl.col("tbname").str.to_lowercase() == name),
+            Rows.of_frame(self.rows.filter(pl.col("tbname").str.to_lowercase() == name)),
             self.trace,
         )
 
@@ -99,9 +95,11 @@ def columns_to_send(plan: StreamPlan) -> list[str]:
 class Route:
     """One stream in the scan of one source partition."""
 
-    def __init__(self, plan: StreamPlan) -> None:
+    def __init__(self, plan: StreamPlan, table_names: TableNames | None = None) -> None:
+        """*table_names*: numbers tables, for all streams of the process; None: for this one."""
         self._known: dict[tuple[Any, ...], int] = {}
-        self._tables = TableClock()
+        self._names = TableNames() if table_names is None else table_names
+        self._tables = TableClock(self._names)
         self.plan = plan
         self._compile()
 
@@ -153,12 +151,12 @@ class Route:
             rows = self._map_rows(self._mapper, taken)
             if not rows.height:
                 return [], None
-            tables = TABLES.numbers(rows.select(pl.col("_origin").alias("tbname")))
+            tables = self._names.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
             rows = written(
                 taken[0].rows, history, self._identity, self._values, replaces=self._replaces
             )
-            tables = TABLES.numbers(rows)
+            tables = self._names.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
         behind = (
@@ -195,7 +193,7 @@ class Route:
         # what a part of a row leaves as it was is not looked up
         there = there.filter(pl.col("_pass") | (pl.col("_op") >= MERGE))
         self._tables.advance(
-            TABLES.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
+            self._names.numbers(there), there.get_column(self.plan.source.time_column).to_numpy()
         )
 
     @staticmethod

@@ -14,7 +14,6 @@ from penstock.errors import StateError
 from penstock.records import ControlRecord
 from penstock.rows.partition import partition as place
 from penstock.sql.plan import StreamPlan
-from penstock.windows.calls import SHARED
 from spark_jobs.history import StoredHistory, TableHistory
 from spark_jobs.input import Records
 from spark_jobs.processor.deferred import Deferred
@@ -115,11 +114,10 @@ class ScanProcessor(PartitionProcessor):
         streams = [s for s in self.streams.by_id.values() if s.status != "failed"]
         batcher = ResultBatcher()
         for part in taken:
-            reading = _readers(streams, part.table_id)
-            if (few := part.few) is not None:
-                reading = [s for s in reading if not s.take(few, first, last)]
+            readers = _readers(streams, part.table_id)
+            reading = [s for s in readers if not s.take_few(part.given, first, last)]
             if reading:
-                with SHARED.among(part.rows):
+                with self.worker.kernels.answers.among(part.rows):
                     for stream in reading:
                         stream.apply(part.rows, first, last, batcher, newest([part]))
         batcher.flush()

@@ -15,12 +15,12 @@ from penstock import names
 from penstock.bus import Delivery
 from penstock.codec import Outgoing
 from penstock.errors import PenstockError, SchemaError
-from penstock.rows.few import Few
+from penstock.rows.rows import Rows
 from penstock.rows.versions import without_clears
 from penstock.runtime import log, traces
 from penstock.sql.plan import needs_ticks
 from penstock.windows import make_kernel
-from penstock.windows.fewrows import FewResults, TakesFew
+from penstock.windows.few_results import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
 from spark_jobs.output import Outbox, nobody_waits
@@ -66,7 +66,7 @@ class LiveStream:
         self.history: StoredHistory | None = None
         self._kernel: Kernel | None = None
         #: the kernel's way for a few rows, if it has one
-        self._few: Callable[[Few], FewResults | None] | None = None
+        self._take_few: Callable[[Rows], FewResults | None] | None = None
         #: where the stream's rows go, when this processor passes them on
         self.route: Route | None = None
         self.stats = Stats()
@@ -76,13 +76,15 @@ class LiveStream:
 
     def _start(self, history: StoredHistory | None, saved: Iterable[Delta]) -> None:
         if history is None:
-            self.route = Route(self.plan)
+            self.route = Route(self.plan, self._worker.kernels.tables)
             self.route.restore(saved)
             return
         self.history = history
-        self._kernel = kernel = make_kernel(self.plan, history, self._worker.settings.live_rows)
+        worker = self._worker
+        kernel = make_kernel(self.plan, history, worker.settings.live_rows, worker.kernels)
+        self._kernel = kernel
         kernel.restore(saved)
-        self._few = kernel.few if isinstance(kernel, TakesFew) else None
+        self._take_few = kernel.take_few if isinstance(kernel, TakesFew) else None
 
     def apply(
         self,
@@ -103,21 +105,20 @@ class LiveStream:
                 last,
             )
 
-    def take(self, rows: Few, first: int, last: int) -> bool:
-        """Do with a few rows what `apply` does; False: nothing was done, and it has to."""
+    def take_few(self, rows: Rows, first: int, last: int) -> bool:
+        """Do with a few rows what `apply` does. Return False if nothing was done and it has to."""
         if self._kernel is None:
             return True
-        few = self._few
-        if few is None:
+        if not rows.few or (take := self._take_few) is None:
             return False
         results: list[FewResults | None] = []
         self.guard(
-            lambda: results.append(self._send_few(few(rows), rows, first, last)), first, last
+            lambda: results.append(self._send_few(take(rows), rows, first, last)), first, last
         )
         return not results or results[0] is not None
 
     def _send_few(
-        self, results: FewResults | None, rows: Few, first: int, last: int
+        self, results: FewResults | None, rows: Rows, first: int, last: int
     ) -> FewResults | None:
         """Publish what came of *rows*, if anything did."""
         if results is None:
@@ -125,7 +126,7 @@ class LiveStream:
         self.stats.rows_in += (
             len(rows)
             if self.child is None
-            else sum(t.lower() == self.child for t in rows.columns["tbname"])
+            else sum(t.lower() == self.child for t in rows.column("tbname"))
         )
         if not len(results.rows):
             return results
@@ -139,7 +140,7 @@ class LiveStream:
             from_offset=first,
             offset=last,
         )
-        there = self.output.time_delivery(rows.columns["_now"][0])
+        there = self.output.time_delivery(rows.column("_now")[0])
         self.output.send(codec.table.topic, last, values, there)
         return results
 

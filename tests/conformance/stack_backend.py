@@ -1,4 +1,4 @@
-"""Cases through the whole mesh: real Kafka, Redis, Spark and the SQL front door.
+"""Cases through the whole mesh: real Kafka, Redis, Spark and the SQL front end.
 
 All cases run side by side in one mesh with a manual clock, each in a database of its own and twice:
 with one partition, and with three and a barrier after every event. `run` hands out what came of it.
@@ -46,7 +46,7 @@ PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "180"}
 
 
 class Refused(Exception):
-    """The front door refused a statement."""
+    """The front end refused a statement."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(f"{key}: {message}")

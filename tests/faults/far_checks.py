@@ -39,14 +39,22 @@ class StreamTables(Check):
         self._seen: list[int] = []
         mesh = self.world.mesh
         client = self._resources.enter_context(
-            penstock.connect(mesh.gateway_url, password=mesh.password, timeout=180)
+            penstock.connect(
+                mesh.gateway_url,
+                password=mesh.password,
+                options=penstock.ConnectionOptions(timeout=180),
+            )
         )
-        client.ha_stream_table(GROUP, penstock.table(_COLUMNS, _TYPES), self._table, 10_000)
-        subscription = client.subscribe_table(
-            None, self._table, self.db, 0, self._take, True, reconnect=True
+        client.ha.create(GROUP, penstock.table(_COLUMNS, _TYPES), self._table, 10_000)
+        subscription = client.ha.subscribe(
+            self._table,
+            self._take,
+            self.db,
+            offset=0,
+            options=penstock.SubscriptionOptions(msg_as_table=True, reconnect=True),
         )
         self._resources.callback(subscription.close)
-        self._handle = client.stream_table(self._table)
+        self._handle = client.ha.table(self._table)
         self._resources.callback(self._handle.close)
         self._thread = threading.Thread(target=self._write, name="producer", daemon=True)
         self._thread.start()

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import polars as pl
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from tests.faults.world import World, persistently
 
 TABLES = 12
@@ -54,7 +55,9 @@ class Load:
         self._table = f"{database}.m"
         self._bearable = bearable
         self._client: Connection = connect(
-            world.mesh.gateway_url, password=world.mesh.password, timeout=20
+            world.mesh.gateway_url,
+            password=world.mesh.password,
+            options=ConnectionOptions(timeout=20),
         )
         self._halt = threading.Event()
         self._lock = threading.Lock()

@@ -40,8 +40,10 @@ class Scenario:
     quick: bool = False
 
 
-def _room(room: str, limit: float, *, quick: bool = False) -> Scenario:
-    return Scenario(f"kill -9 of {room}", lambda world, _load, _db: world.kill(room), limit, quick)
+def _service(service: str, limit: float, *, quick: bool = False) -> Scenario:
+    return Scenario(
+        f"kill -9 of {service}", lambda world, _load, _db: world.kill(service), limit, quick
+    )
 
 
 def _driver(world: World, _load: Load, _db: str) -> None:
@@ -168,7 +170,7 @@ def _disk_full(world: World, _load: Load, db: str) -> float:
         assert shutil.disk_usage(world.state).free < 1 << 20
     finally:
         filler.unlink(missing_ok=True)
-        eventually(lambda: not world.mesh.state()["rooms"]["spark"]["why"], 60)
+        eventually(lambda: not world.mesh.state()["services"]["spark"]["why"], 60)
         with world.jobs_dead():
             shutil.rmtree(aside)
             shutil.copytree(world.state, aside)
@@ -216,11 +218,11 @@ SCENARIOS = (
     Scenario("kill -9 of the Spark driver", _driver, 60, quick=True),
     Scenario("kill -9 of the JVM", _jvm, 60),
     Scenario("kill -9 of Python workers", _worker, 30, quick=True),
-    _room("gateway", 30, quick=True),
-    _room("notifier", 30, quick=True),
-    _room("store", 30),
-    _room("snode", 20),
-    _room("federation", 30),
+    _service("gateway", 30, quick=True),
+    _service("notifier", 30, quick=True),
+    _service("store", 30),
+    _service("snode", 20),
+    _service("federation", 30),
     Scenario("kill -9 of a table leader", _table_leader, 30),
     Scenario("kill -9 of the Kafka broker", lambda world, *_: world.kill("kafka"), 90, quick=True),
     Scenario("kill -9 of Redis", lambda world, *_: world.kill("redis"), 30),

@@ -35,9 +35,9 @@ def micros() -> int:
     return time.monotonic_ns() // 1000
 
 
-def create(client: Connection, **options: object) -> None:
+def create(client: Connection) -> None:
     client.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-    client.ha_stream_table(GROUP, penstock.table(_COLUMNS, _TYPES), NAME, 50_000, **options)  # type: ignore[arg-type]
+    client.ha.create(GROUP, penstock.table(_COLUMNS, _TYPES), NAME, 50_000)
 
 
 class Producer(threading.Thread):
@@ -45,7 +45,7 @@ class Producer(threading.Thread):
 
     def __init__(self, client: Connection, name: str, path: Path, most: int) -> None:
         super().__init__(name=f"producer-{name}", daemon=True)
-        self._table = client.stream_table(NAME)
+        self._table = client.ha.table(NAME)
         self.producer = name
         self._path = path
         self._most = most
@@ -91,8 +91,13 @@ class Watcher:
         self._lock = threading.Condition()
         #: (sent, came) of rows in order of arrival
         self.rows: list[tuple[int, int]] = []
-        self.subscription = client.subscribe_table(
-            node, NAME, name, 0, self._take, True, reconnect=True
+        self.subscription = client.ha.subscribe(
+            NAME,
+            self._take,
+            name,
+            offset=0,
+            server=node,
+            options=penstock.SubscriptionOptions(msg_as_table=True, reconnect=True),
         )
 
     def _take(self, message: penstock.Message) -> None:
@@ -147,7 +152,10 @@ def load(
         def client() -> Connection:
             return stack.enter_context(
                 penstock.connect(
-                    mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=60
+                    mesh.gateway_url,
+                    user=mesh.user,
+                    password=mesh.password,
+                    options=penstock.ConnectionOptions(timeout=60),
                 )
             )
 

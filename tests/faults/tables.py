@@ -20,7 +20,7 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from tests.faults.table_load import GROUP, NAME, Producer, Watcher, load, micros
 from tests.faults.verdict import Verdict, verdict
 
-ROOMS = ("kafka", "redis", "gateway")
+SERVICES = ("kafka", "redis", "gateway")
 #: no Spark: nothing here computes windows
 ENVIRONMENT = {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
 ALIASES = ("NODE1", "NODE2", "NODE3")
@@ -94,13 +94,13 @@ def pause_leader(group: Group, watchers: list[Watcher]) -> float:
     return (came - moment) / 1000
 
 
-def restart(room: str) -> Callable[[Group, list[Watcher]], float]:
+def restart(service: str) -> Callable[[Group, list[Watcher]], float]:
     """Kill a server; the supervisor starts it again."""
 
     def scenario(group: Group, watchers: list[Watcher]) -> float:
-        pid = group.mesh.kill(room)
+        pid = group.mesh.kill(service)
         moment = micros()
-        group.mesh.wait_ready(room, not_pid=pid)
+        group.mesh.wait_ready(service, not_pid=pid)
         after = micros()
         came = max(w.after(after, _PATIENCE) for w in watchers)
         return (came - moment) / 1000
@@ -149,7 +149,7 @@ def rounds_of(
     """
     shutil.rmtree(out, ignore_errors=True)
     with load(mesh, out) as (producers, watchers):
-        group = Group(mesh, producers[0]._table._client._nodes)
+        group = Group(mesh, producers[0]._table._client.nodes)
         _steady(producers, watchers)
         kills = []
         for _ in range(rounds):
@@ -186,7 +186,7 @@ def run(rounds: int, out: Path) -> bool:
     """All rounds in a mesh of their own; prints the lines that the makefile promises."""
     with (
         tempfile.TemporaryDirectory(prefix="penstock-faults-") as directory,
-        running_mesh(Path(directory), rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+        running_mesh(Path(directory), services=SERVICES, nodes=3, environment=ENVIRONMENT) as mesh,
     ):
         kills, _, found = rounds_of(mesh, out, rounds, [])
         print(line(rounds, kills, found), flush=True)
@@ -194,7 +194,9 @@ def run(rounds: int, out: Path) -> bool:
     for name in SCENARIOS:
         with (
             tempfile.TemporaryDirectory(prefix="penstock-faults-") as directory,
-            running_mesh(Path(directory), rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+            running_mesh(
+                Path(directory), services=SERVICES, nodes=3, environment=ENVIRONMENT
+            ) as mesh,
         ):
             _, others, found = rounds_of(mesh, out / name, 0, [name])
             print(

@@ -281,9 +281,9 @@ def test_the_remote_is_down_at_the_start(
         )
         near.write("site.late", rows(0, 500))
         eventually(lambda: _status(near, "wait")["status"] == "retrying")
-        for room in ("federation", "store", "gateway"):
-            pid = edge.kill(room)
-            edge.wait_ready(room, not_pid=pid)
+        for service in ("federation", "store", "gateway"):
+            pid = edge.kill(service)
+            edge.wait_ready(service, not_pid=pid)
         near.write("site.late", rows(500, 500))
         wire.heal()
         eventually(lambda: far.query("SELECT count(*) FROM hq.late").rows == [(1000,)])
@@ -336,7 +336,7 @@ def test_store_and_forward_while_both_sides_are_restarted(
 
 
 def test_kills_and_cuts_under_a_remote_table(cloud: RunningMesh, wire: Proxy) -> None:
-    """H14: whatever dies and comes back, the table ends up as the one over there. (A room that is
+    """H14: whatever dies and comes back, the table ends up as the one over there. (A service that is
     killed often comes back more slowly.)
     """
     chance = random.Random(_SEED)

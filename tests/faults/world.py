@@ -21,8 +21,8 @@ import redis
 import penstock
 from penstock.errors import PenstockError
 from penstock.mesh.layout import Layout, free_ports
-from penstock.mesh.rooms import ALL_ROOMS
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
+from penstock.mesh.services import ALL_SERVICES
 from penstock.mesh.supervisor import stop_mesh
 from penstock.runtime.mesh_members import members
 from penstock.storage.vault import Vault
@@ -46,26 +46,28 @@ class World:
     """One mesh on ports that stay, so that clients find it again after all of it was killed."""
 
     def __init__(
-        self, directory: Path, rooms: tuple[str, ...] = ALL_ROOMS, **environment: str
+        self, directory: Path, services: tuple[str, ...] = ALL_SERVICES, **environment: str
     ) -> None:
         self.directory = directory
-        self.rooms = rooms
+        self.services = services
         self._environment = {**ENVIRONMENT, **environment}
         self._ports = tuple(f"{name}={number}" for name, number in free_ports().by_name.items())
         self._supervisor: subprocess.Popen[bytes] | None = None
         self.mesh: RunningMesh = self.start()
         self.client = penstock.connect(
-            self.mesh.gateway_url, password=self.mesh.password, timeout=180
+            self.mesh.gateway_url,
+            password=self.mesh.password,
+            options=penstock.ConnectionOptions(timeout=180),
         )
         self.client.execute("CREATE SNODE ON DNODE 1")
 
     def start(self) -> RunningMesh:
-        """Start the mesh of the directory, new or as it was left: every room, and three nodes of
+        """Start the mesh of the directory, new or as it was left: every service, and three nodes of
         stream tables.
         """
         self._supervisor = launch(
             self.directory,
-            rooms=self.rooms,
+            services=self.services,
             ports=self._ports,
             environment=self._environment,
             nodes=3,
@@ -86,10 +88,10 @@ class World:
 
     # ---------------------------------------------------------------- faults
 
-    def kill(self, room: str) -> None:
-        """kill -9 of a room's first process; returns when its successor is ready."""
-        pid = self.mesh.kill(room)
-        self.mesh.wait_ready(room, not_pid=pid, seconds=180)
+    def kill(self, service: str) -> None:
+        """kill -9 of a service's first process; returns when its successor is ready."""
+        pid = self.mesh.kill(service)
+        self.mesh.wait_ready(service, not_pid=pid, seconds=180)
 
     def kill_everything(self) -> None:
         """kill -9 of the whole mesh at once, its supervisor first, and a new start."""
@@ -104,10 +106,10 @@ class World:
         self.start()
 
     def table_leader(self) -> str:
-        """The room whose node leads the group of stream tables."""
+        """The service whose node leads the group of stream tables."""
 
         def look() -> str:
-            found = self.client._nodes.leader(GROUP)
+            found = self.client.ha.nodes.leader(GROUP)
             return found.node.lower() if found is not None else ""
 
         return eventually(look, 60)

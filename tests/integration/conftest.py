@@ -1,4 +1,4 @@
-"""Kafka and Redis as the rooms need them, and whole meshes, from two makers: the embedded mesh's
+"""Kafka and Redis as the services need them, and whole meshes, from two makers: the embedded mesh's
 child processes, and containers.
 
 Every test runs against both, or against what PENSTOCK_TEST_BACKEND names; without a Docker daemon
@@ -34,7 +34,7 @@ _MAKERS = [b if b == "local" else pytest.param(b, marks=pytest.mark.docker) for 
 
 @pytest.fixture(scope="session")
 def local_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("servers"), rooms=("kafka", "redis")) as running:
+    with running_mesh(tmp_path_factory.mktemp("servers"), services=("kafka", "redis")) as running:
         yield running
 
 
@@ -105,7 +105,7 @@ def redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
 def mesh(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningMesh | RunningStack]:
-    """All rooms, shared by the session's tests: use names of your own."""
+    """All services, shared by the session's tests: use names of your own."""
     directory = tmp_path_factory.mktemp("mesh")
     if request.param == "local":
         with running_mesh(

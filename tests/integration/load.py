@@ -156,7 +156,7 @@ class Load:
         self._settle(lambda: self._client.execute(f"DROP DATABASE {self.database}"))
 
     def _settle(self, action: Any, seconds: float = 240.0) -> None:
-        """Repeat while rooms come back."""
+        """Repeat while services come back."""
         deadline = time.monotonic() + seconds
         while True:
             try:

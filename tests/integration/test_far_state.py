@@ -32,7 +32,7 @@ pytestmark = [
     ),
 ]
 
-ROOMS = ("kafka", "redis", "gateway", "notifier", "store", "edge", "jobs", "spark-worker")
+SERVICES = ("kafka", "redis", "gateway", "notifier", "store", "edge", "jobs", "spark-worker")
 
 
 @pytest.fixture
@@ -62,7 +62,10 @@ def test_workers_that_share_no_disk_take_over_from_each_other(bucket: str, tmp_p
     name = f"db{secrets.token_hex(4)}"
     with (
         running_stack(
-            tmp_path, files=["tests/integration/bucket.yml"], services=ROOMS, BUCKET_ENDPOINT=bucket
+            tmp_path,
+            files=["tests/integration/bucket.yml"],
+            services=SERVICES,
+            BUCKET_ENDPOINT=bucket,
         ) as stack,
         stack.connect() as client,
     ):
@@ -78,7 +81,7 @@ def test_a_lost_volume_of_state_comes_back_from_an_rsync_daemon(host: str, tmp_p
     with (
         rsync_daemon(tmp_path / "daemon", host) as (url, there),
         running_stack(
-            tmp_path / "stack", services=[*ROOMS, "snode"], STACK_BACKUP_DIR=url
+            tmp_path / "stack", services=[*SERVICES, "snode"], STACK_BACKUP_DIR=url
         ) as stack,
         stack.connect() as client,
     ):

@@ -35,14 +35,16 @@ def test_three_brokers_and_redis_with_sentinels(tmp_path: Path) -> None:
                 Admin(stack.kafka_bootstrap)._topics()[names.ingest_topic(name)].partitions.values()
             )
             assert all(len(p.replicas) == 3 and len(p.isrs) == 3 for p in described)
-            for room in ("kafka-2", "redis"):
-                stack.container(room).kill()  # stays down: somebody else has to do it
+            for service in ("kafka-2", "redis"):
+                stack.container(service).kill()  # stays down: somebody else has to do it
                 acked, told = load.recovery()
-                print(f"\n{room} is gone: acks after {acked:.1f} s, new windows after {told:.1f} s")
-            for room in ("kafka-2", "redis"):
-                stack.container(room).start()
+                print(
+                    f"\n{service} is gone: acks after {acked:.1f} s, new windows after {told:.1f} s"
+                )
+            for service in ("kafka-2", "redis"):
+                stack.container(service).start()
                 stack.wait_ready(
-                    room, seconds=400
+                    service, seconds=400
                 )  # a JVM's start on a machine with other work to do
             load.recovery()
             load.check()

@@ -1,4 +1,4 @@
-"""What the rooms take for granted of Kafka, checked on a real broker."""
+"""What the services take for granted of Kafka, checked on a real broker."""
 
 from __future__ import annotations
 

@@ -20,13 +20,14 @@ from confluent_kafka import Producer
 from websockets.sync.client import connect as websocket
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.backends import RunningStack
 from tests.integration.load import Load
 
 Mesh = RunningMesh | RunningStack
 #: what can die, in the embedded mesh and in containers
-ROOMS = {
+SERVICES = {
     "local": ("gateway", "notifier", "store", "spark", "kafka", "redis"),
     "containers": (
         "gateway",
@@ -48,7 +49,10 @@ ROOMS = {
 @pytest.fixture
 def client(mesh: Mesh) -> Iterator[Connection]:
     with connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=180
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=ConnectionOptions(timeout=180),
     ) as connection:
         yield connection
 
@@ -127,24 +131,24 @@ def test_plain_clients_of_everything(mesh: Mesh, name: str) -> None:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("room", sorted({r for rooms in ROOMS.values() for r in rooms}))
+@pytest.mark.parametrize("service", sorted({r for services in SERVICES.values() for r in services}))
 def test_any_one_may_die_under_load(
-    mesh: Mesh, client: Connection, name: str, room: str, record_property: Callable[..., None]
+    mesh: Mesh, client: Connection, name: str, service: str, record_property: Callable[..., None]
 ) -> None:
     backend = "containers" if isinstance(mesh, RunningStack) else "local"
-    if room not in ROOMS[backend]:
-        pytest.skip(f"{backend}: there is no {room}")
+    if service not in SERVICES[backend]:
+        pytest.skip(f"{backend}: there is no {service}")
     with Load(client, name) as load:
         load.wait(lambda: load.newest > 2)
-        killed = mesh.kill(room)
+        killed = mesh.kill(service)
         began = time.monotonic()
         acked, told = load.recovery()
-        mesh.wait_ready(room, not_pid=killed)
+        mesh.wait_ready(service, not_pid=killed)
         ready = time.monotonic() - began
         load.recovery()
         load.check()
-    record_property("room", room)
+    record_property("service", service)
     print(
-        f"\nkilled {room} ({backend}): acks after {acked:.1f} s, new windows after {told:.1f} s, ready after {ready:.1f} s"
+        f"\nkilled {service} ({backend}): acks after {acked:.1f} s, new windows after {told:.1f} s, ready after {ready:.1f} s"
     )
     load.drop()

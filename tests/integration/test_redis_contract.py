@@ -1,4 +1,4 @@
-"""What the rooms take for granted of Redis, checked on a real server."""
+"""What the services take for granted of Redis, checked on a real server."""
 
 from __future__ import annotations
 

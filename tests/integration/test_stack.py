@@ -1,4 +1,4 @@
-"""What only the stack in containers has: more of a room, a cluster of Spark workers, networks that
+"""What only the stack in containers has: more of a service, a cluster of Spark workers, networks that
 break, other stacks.
 """
 
@@ -16,6 +16,7 @@ import redis
 
 from penstock import names
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from tests.backends import RunningStack, require_compose, require_image, running_stack
 from tests.documents import ROOT
 from tests.faults import table_load
@@ -46,8 +47,8 @@ def hosts_at_work(stack: RunningStack, topic: str) -> set[str]:
     }
 
 
-def address(stack: RunningStack, room: str, number: int) -> str:
-    networks = stack.container(room, number).attrs["NetworkSettings"]["Networks"]
+def address(stack: RunningStack, service: str, number: int) -> str:
+    networks = stack.container(service, number).attrs["NetworkSettings"]["Networks"]
     return str(next(iter(networks.values()))["IPAddress"])
 
 
@@ -107,7 +108,7 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
                 f"http://{address(stack, 'gateway', number)}:7700",
                 user=stack.user,
                 password=stack.password,
-                timeout=180,
+                options=ConnectionOptions(timeout=180),
             ) as own:
                 own.execute(f"CREATE DATABASE {name}{number} PARTITIONS 1")
                 eventually(
@@ -118,11 +119,11 @@ def test_several_gateways_and_notifiers(stack: RunningStack, client: Connection,
                 own.execute(f"DROP DATABASE {name}{number}")
         with Load(client, name) as load:
             load.wait(lambda: load.newest > 2)
-            for room in ("gateway", "notifier"):
+            for service in ("gateway", "notifier"):
                 for number in (1, 2):
-                    killed = stack.kill(room, number)
+                    killed = stack.kill(service, number)
                     load.recovery()
-                    stack.wait_ready(room, not_pid=killed)
+                    stack.wait_ready(service, not_pid=killed)
             load.check()
         load.drop()
     finally:
@@ -137,23 +138,21 @@ def test_a_killed_node_of_stream_tables_is_replaced_under_load(
     """
     with table_load.load(stack, tmp_path) as (producers, watchers):
         for _ in range(3):
-            leader = client.get_streaming_leader(table_load.GROUP)
-            room = f"tables-{leader[-1]}"
-            killed = stack.kill(room)
+            leader = client.ha.leader(table_load.GROUP)
+            service = f"tables-{leader[-1]}"
+            killed = stack.kill(service)
             moment = table_load.micros()
             came = max(w.after(moment, 60) for w in watchers)
             # no connection is refused where a container is gone: the lease is waited for
             assert came - moment < 10_000_000
-            stack.wait_ready(room, not_pid=killed)
-            eventually(lambda: not client.get_streaming_stat()["nodesAway"])
+            stack.wait_ready(service, not_pid=killed)
+            eventually(lambda: not client.ha.stat()["nodesAway"])
     assert not [f for p in producers for f in p.failed]
     assert verdict(stack.kafka_bootstrap, tmp_path, table_load.NAME).good
-    total = client.get_persistence_meta(table_load.NAME)["totalSize"]
+    total = client.ha.meta(table_load.NAME)["totalSize"]
     for node in ("NODE1", "NODE2", "NODE3"):
         eventually(
-            lambda node=node: (
-                client.get_persistence_meta(table_load.NAME, node=node)["totalSize"] == total
-            )
+            lambda node=node: client.ha.meta(table_load.NAME, node=node)["totalSize"] == total
         )
     client.execute(f"DROP DATABASE {table_load.DATABASE}")
 
@@ -161,16 +160,16 @@ def test_a_killed_node_of_stream_tables_is_replaced_under_load(
 def test_an_external_stream_between_two_stacks(
     stack: RunningStack, client: Connection, name: str, tmp_path: Path
 ) -> None:
-    """Another project's table is read under a name of ours, also after the room that keeps its
+    """Another project's table is read under a name of ours, also after the service that keeps its
     password was started anew.
     """
     network = docker.from_env().networks.get(f"{stack.name}_default")
     # where our containers find this machine, and so what the other stack publishes
     host = network.attrs["IPAM"]["Config"][0]["Gateway"]
-    rooms = ("kafka", "redis", "gateway", "notifier", "store", "federation", "edge")
+    services = ("kafka", "redis", "gateway", "notifier", "store", "federation", "edge")
     with (
         running_stack(
-            tmp_path / "far", services=rooms, STACK_WAIT_FOR_JOBS="false", STACK_BIND=host
+            tmp_path / "far", services=services, STACK_WAIT_FOR_JOBS="false", STACK_BIND=host
         ) as far,
         far.connect() as there,
     ):
@@ -213,7 +212,7 @@ def test_profile_observe_is_sound() -> None:
     assert {"prometheus", "grafana"} <= observing().keys()
 
 
-def test_prometheus_scrapes_every_room(tmp_path: Path) -> None:
+def test_prometheus_scrapes_every_service(tmp_path: Path) -> None:
     services = observing()
     for service in ("prometheus", "grafana"):
         require_image(str(services[service]["image"]))

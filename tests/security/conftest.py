@@ -18,14 +18,15 @@ import httpx
 import pytest
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.stack import doors_kit
+from tests.stack import endpoints_kit
 from tests.stack.conftest import own_mesh, pytest_runtest_makereport
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 __all__ = ["PASSWORD", "own_mesh", "pytest_runtest_makereport"]
 
-ROOMS = (*doors_kit.ROOMS, "federation")
+SERVICES = (*endpoints_kit.SERVICES, "federation")
 #: the value in a row of `foreign.secrets`, which no answer to an attacker may hold
 SECRET = "marigold-4711"
 OWN = "own"
@@ -34,7 +35,7 @@ FOREIGN = "foreign"
 
 @dataclass(frozen=True)
 class Attacker:
-    """Somebody with a login, or none, at the doors of a mesh."""
+    """Somebody with a login, or none, at the endpoints of a mesh."""
 
     name: str
     password: str | None
@@ -55,21 +56,29 @@ class Attacker:
 
     def connect(self) -> Connection:
         return connect(
-            self.mesh.gateway_url, user=self.name, password=self.password or "", timeout=150
+            self.mesh.gateway_url,
+            user=self.name,
+            password=self.password or "",
+            options=ConnectionOptions(timeout=150),
         )
 
 
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh. Tests share it: use names of your own."""
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, nodes=1) as running:
+    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), services=SERVICES, nodes=1) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def victims(mesh: RunningMesh) -> Iterator[Connection]:
     """Make both databases and all accounts; the connection of root."""
-    with connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=150) as root:
+    with connect(
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as root:
         for database in (OWN, FOREIGN):
             root.execute(f"CREATE DATABASE {database}")
             root.execute(f"CREATE TABLE {database}.secrets (ts TIMESTAMP, who VARCHAR(32))")

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.security.conftest import ROOMS
+from tests.security.conftest import SERVICES
 from tests.stack.attackers import ATTACKERS, ATTACKS
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 #: of an attack, and what the slowest of a hundred statements may take meanwhile
 SECONDS = 12
@@ -23,20 +24,27 @@ LIMIT_S = 0.5
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, nodes=1) as running:
+    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), services=SERVICES, nodes=1) as running:
         yield running
 
 
 def _pids(mesh: RunningMesh) -> dict[str, int]:
-    return {room: mesh.pid(room) for room in mesh.state()["rooms"]}
+    return {service: mesh.pid(service) for service in mesh.state()["services"]}
 
 
 @pytest.fixture(scope="module")
 def ann(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as root:
+    with connect(
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as root:
         root.execute("CREATE DATABASE plant; CREATE TABLE plant.meters (ts TIMESTAMP, v DOUBLE)")
         root.execute(f"CREATE USER ann PASS '{PASSWORD}'; GRANT READ, WRITE ON plant.meters TO ann")
-    with connect(mesh.gateway_url, user="ann", password=PASSWORD, timeout=60) as client:
+    with connect(
+        mesh.gateway_url, user="ann", password=PASSWORD, options=ConnectionOptions(timeout=60)
+    ) as client:
         for _ in range(20):  # warm
             _statements(client)
         yield client
@@ -62,18 +70,22 @@ def _p99_while(client: Connection, going: Callable[[], bool]) -> tuple[float, fl
     return inserts[at], selects[at]
 
 
-def _port(mesh: RunningMesh, door: str) -> int:
+def _port(mesh: RunningMesh, endpoint: str) -> int:
     urls = {
         "gateway": mesh.gateway_url,
         "notifier": mesh.notifier_url,
         "store": mesh.store_url,
         "federation": mesh.federation_url,
     }
-    return urlsplit(urls[door]).port or 0 if door in urls else int(mesh.state()["ports"][door])
+    return (
+        urlsplit(urls[endpoint]).port or 0
+        if endpoint in urls
+        else int(mesh.state()["ports"][endpoint])
+    )
 
 
-#: what is done at which door
-_DOORS = [
+#: what is done at which endpoint
+_ENDPOINTS = [
     ("guesses", "gateway"),
     ("silent", "gateway"),
     ("sockets", "notifier"),
@@ -90,15 +102,15 @@ _DOORS = [
 
 
 def test_every_attack_is_tried() -> None:
-    assert {kind for kind, _ in _DOORS} == ATTACKS.keys()
+    assert {kind for kind, _ in _ENDPOINTS} == ATTACKS.keys()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("kind", "door"), _DOORS)
+@pytest.mark.parametrize(("kind", "endpoint"), _ENDPOINTS)
 def test_select_and_insert_stay_quick_under_a_hundred_attackers(
-    mesh: RunningMesh, ann: Connection, kind: str, door: str
+    mesh: RunningMesh, ann: Connection, kind: str, endpoint: str
 ) -> None:
-    port = _port(mesh, door)
+    port = _port(mesh, endpoint)
     pids = _pids(mesh)
     command = [sys.executable, "-m", "tests.stack.attackers", kind, str(port), str(SECONDS)]
     until = time.monotonic() + SECONDS
@@ -110,7 +122,7 @@ def test_select_and_insert_stay_quick_under_a_hundred_attackers(
     assert attempts >= ATTACKERS
     assert _pids(mesh) == pids, "a service was started anew: nobody could ask for its health"
     print(
-        f"{kind} at {door}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}"
+        f"{kind} at {endpoint}: {attempts} attempts, p99 of INSERT and SELECT {during}, before {before}"
     )
     for came, quiet in zip(during, before, strict=True):
         assert came < max(LIMIT_S, 1.5 * quiet), (

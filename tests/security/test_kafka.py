@@ -1,4 +1,4 @@
-"""The door of the embedded broker: who gets in, and that grants are what they may do there."""
+"""The endpoint of the embedded broker: who gets in, and that grants are what they may do there."""
 
 from __future__ import annotations
 
@@ -266,5 +266,7 @@ def test_nobody_is_called_as_the_mesh_is(victims: Connection) -> None:
 
 
 def test_an_open_broker_is_asked_for(tmp_path_factory: pytest.TempPathFactory) -> None:
-    with running_mesh(tmp_path_factory.mktemp("open"), rooms=("kafka",), open_kafka=True) as mesh:
+    with running_mesh(
+        tmp_path_factory.mktemp("open"), services=("kafka",), open_kafka=True
+    ) as mesh:
         assert served({"bootstrap.servers": mesh.kafka_bootstrap, "log_level": 0})

@@ -132,7 +132,7 @@ def test_huge_headers_end_their_own_connection(mesh: RunningMesh, victims: Conne
 
 def test_frames_that_are_none_cost_their_own_link_at_most(stranger: Attacker) -> None:
     mesh = stranger.mesh
-    pid = mesh.state()["rooms"]["federation"]["pid"]
+    pid = mesh.state()["services"]["federation"]["pid"]
     with link_to(mesh) as honest:
         for frame in [*TEXTS, *FRAMES]:
             with opened(stranger) as link:
@@ -144,7 +144,7 @@ def test_frames_that_are_none_cost_their_own_link_at_most(stranger: Attacker) ->
             assert honest.query(f"SELECT who FROM {FOREIGN}.secrets").to_pylist() == [
                 {"who": SECRET}
             ], frame[:50]
-    assert mesh.state()["rooms"]["federation"]["pid"] == pid
+    assert mesh.state()["services"]["federation"]["pid"] == pid
 
 
 @pytest.mark.parametrize("who", ["stranger", "reader", "writer", "creator"])

@@ -1,8 +1,8 @@
-"""Mutated bytes at the doors of a mesh, beside honest writers: no process ends, nobody reads
+"""Mutated bytes at the endpoints of a mesh, beside honest writers: no process ends, nobody reads
 another's bytes, no ack is missing.
 
-A hundred mutations a door in the cheap part, 100,000 over all doors in the long one. What a mesh
-adds to `tests/fuzz/doors.py`: sockets, event loops, and whoever decodes the bytes later. A foreign
+A hundred mutations an endpoint in the cheap part, 100,000 over all endpoints in the long one. What a mesh
+adds to `tests/fuzz/endpoints.py`: sockets, event loops, and whoever decodes the bytes later. A foreign
 registry's Avro and stream tables' writes are mutated there only.
 """
 
@@ -32,7 +32,7 @@ from penstock.codec import TableCodec
 from penstock.feeds.cursor import Cursor
 from penstock.link.frames import pack
 from penstock.mesh.running import RunningMesh
-from tests.fuzz.doors import mutated
+from tests.fuzz.endpoints import mutated
 from tests.security.conftest import OWN, PASSWORD, SECRET, Attacker
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import link_to
@@ -41,6 +41,8 @@ from tests.stack.federation_kit import link_to
 T0 = 1_772_323_200_000
 TABLE = f"{OWN}.points"
 PARTITIONS = 2
+#: seconds between an honest writer's ack and its next write
+_PACE = 0.02
 #: bytes in, what came back out
 Send = Callable[[bytes], str]
 
@@ -73,10 +75,10 @@ def token() -> bytes:
     return Cursor({0: 0, 1: 0}, {"0/a": (1, 2)}).token().encode()
 
 
-# ---------------------------------------------------------------- doors
+# ---------------------------------------------------------------- endpoints
 
 
-class Doors:
+class Endpoints:
     """Ways in, as somebody with READ and WRITE on the database."""
 
     def __init__(self, attacker: Attacker, publisher: Publisher, record: bytes) -> None:
@@ -233,7 +235,8 @@ class Honest:
         self._thread = threading.Thread(target=self._run, name=name)
 
     def _run(self) -> None:
-        while not self._end.is_set():
+        # paced, so that most of the machine is left to what is attacked
+        while not self._end.wait(_PACE):
             try:
                 self._write(self.acked)
                 self.acked += 1
@@ -274,7 +277,8 @@ def honest_writers(
 
 def pids(mesh: RunningMesh) -> dict[str, Any]:
     return {
-        room: (found["pid"], found["restarts"]) for room, found in mesh.state()["rooms"].items()
+        service: (found["pid"], found["restarts"])
+        for service, found in mesh.state()["services"].items()
     }
 
 
@@ -301,9 +305,9 @@ def record(mesh: RunningMesh, fuzzer: Attacker) -> bytes:
 
 
 @pytest.fixture
-def doors(mesh: RunningMesh, fuzzer: Attacker, record: bytes) -> Iterator[Doors]:
+def endpoints(mesh: RunningMesh, fuzzer: Attacker, record: bytes) -> Iterator[Endpoints]:
     publisher = Publisher(mesh.kafka_bootstrap, client_id="mutated-bytes")
-    made = Doors(fuzzer, publisher, record)
+    made = Endpoints(fuzzer, publisher, record)
     yield made
     made.close()
     publisher.close()
@@ -331,9 +335,9 @@ LONG = [pytest.mark.long, pytest.mark.timeout(3600)]
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_mutated_bytes_harm_nobody(
-    mesh: RunningMesh, victims: Connection, doors: Doors, name: str, count: int
+    mesh: RunningMesh, victims: Connection, endpoints: Endpoints, name: str, count: int
 ) -> None:
-    send, samples = doors.known()[name]
+    send, samples = endpoints.known()[name]
     key = base64.b64encode(f"{mesh.user}:{mesh.password}".encode()).decode()
     secrets = (SECRET, mesh.password, key)
     # with the right, and known everywhere: else nothing would be decoded

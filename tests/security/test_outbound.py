@@ -109,7 +109,7 @@ def test_nobody_reads_the_meshs_own_kafka(
                 )
 
 
-def test_a_way_round_to_the_meshs_own_federation_room_is_known_by_where_the_link_comes_from(
+def test_a_way_round_to_the_meshs_own_federation_service_is_known_by_where_the_link_comes_from(
     mesh: RunningMesh, root: Connection
 ) -> None:
     root.execute("CREATE TABLE t (ts TIMESTAMP, v INT)")

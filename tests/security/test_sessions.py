@@ -14,8 +14,9 @@ import pytest
 
 from penstock.cli.mesh import login_link
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 COOKIE = "penstock_session"
 
@@ -28,7 +29,12 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 @pytest.fixture(scope="module")
 def root(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
+    with connect(
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as client:
         client.execute(f"CREATE USER ann PASS '{PASSWORD}'")
         yield client
 

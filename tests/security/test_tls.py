@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.certificates import issued
-from tests.security.conftest import FOREIGN, PASSWORD, ROOMS, SECRET
+from tests.security.conftest import FOREIGN, PASSWORD, SECRET, SERVICES
 from tests.security.test_grants import ATTACKS
-from tests.stack.doors_kit import mesh_without_jobs
+from tests.stack.endpoints_kit import mesh_without_jobs
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +33,14 @@ def ca(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def tls_mesh(tmp_path_factory: pytest.TempPathFactory, ca: dict[str, str]) -> Iterator[RunningMesh]:
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=ca) as running:
+    with mesh_without_jobs(
+        tmp_path_factory.mktemp("mesh"), services=SERVICES, environment=ca
+    ) as running:
         with connect(
             running.gateway_url,
             user="root",
             password=running.password,
-            ca=ca["PENSTOCK_TLS_CA"],
-            timeout=150,
+            options=ConnectionOptions(ca=ca["PENSTOCK_TLS_CA"], timeout=150),
         ) as root:
             for database in (FOREIGN, "own"):
                 root.execute(f"CREATE DATABASE {database}")
@@ -66,7 +68,7 @@ def test_grants_hold_behind_tls(
     assert SECRET not in answer.text
 
 
-def doors(mesh: RunningMesh) -> list[tuple[str, int]]:
+def endpoints(mesh: RunningMesh) -> list[tuple[str, int]]:
     urls = [
         mesh.gateway_url,
         mesh.notifier_url,
@@ -77,7 +79,7 @@ def doors(mesh: RunningMesh) -> list[tuple[str, int]]:
 
 
 def test_no_endpoint_answers_in_the_clear(tls_mesh: RunningMesh) -> None:
-    for place in doors(tls_mesh):
+    for place in endpoints(tls_mesh):
         with socket.create_connection(place, timeout=30) as raw:
             try:
                 raw.sendall(b"GET /v1/info HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -95,7 +97,7 @@ def test_no_endpoint_speaks_old_versions(tls_mesh: RunningMesh) -> None:
     old.set_ciphers("ALL:@SECLEVEL=0")
     old.minimum_version = ssl.TLSVersion.TLSv1
     old.maximum_version = ssl.TLSVersion.TLSv1_1
-    for place in doors(tls_mesh):
+    for place in endpoints(tls_mesh):
         with socket.create_connection(place, timeout=30) as raw, pytest.raises(OSError):
             old.wrap_socket(raw)
 
@@ -103,7 +105,9 @@ def test_no_endpoint_speaks_old_versions(tls_mesh: RunningMesh) -> None:
 def test_half_a_handshake_stops_nobody(tls_mesh: RunningMesh, ca: dict[str, str]) -> None:
     trusted = ssl.create_default_context(cafile=ca["PENSTOCK_TLS_CA"])
     begun = [
-        socket.create_connection(place, timeout=30) for place in doors(tls_mesh) for _ in range(20)
+        socket.create_connection(place, timeout=30)
+        for place in endpoints(tls_mesh)
+        for _ in range(20)
     ]
     try:
         for raw in begun:

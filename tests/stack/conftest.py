@@ -1,10 +1,10 @@
-"""One mesh for all tests of a session: every room as a real process, in a directory and on ports of
+"""One mesh for all tests of a session: every service as a real process, in a directory and on ports of
 its own.
 
 `PENSTOCK_TEST_BACKEND=local` (default) starts child processes. With `containers` the tests of the
 shared mesh run against the compose stack; others skip, and so does what looks into the embedded
-mesh's files. Tests that kill rooms or move the clock by hand ask for `own_mesh`, which starts
-another one for them alone. A failing test carries the end of every room's log in its report.
+mesh's files. Tests that kill services or move the clock by hand ask for `own_mesh`, which starts
+another one for them alone. A failing test carries the end of every service's log in its report.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.stack.federation_kit import SELF
 
@@ -98,7 +99,10 @@ def _leave_no_databases() -> Iterator[None]:
     yield
     for running in _shared:
         with connect(
-            running.gateway_url, user=running.user, password=running.password, timeout=150
+            running.gateway_url,
+            user=running.user,
+            password=running.password,
+            options=ConnectionOptions(timeout=150),
         ) as client:
             databases = [
                 row[0]
@@ -114,7 +118,7 @@ def _leave_no_databases() -> Iterator[None]:
 
 @pytest.fixture
 def own_mesh(tmp_path: Path) -> Iterator[MeshFactory]:
-    """Start a mesh for this test only: `own_mesh(rooms=…, clock="manual", environment={…})`."""
+    """Start a mesh for this test only: `own_mesh(services=…, clock="manual", environment={…})`."""
     with ExitStack() as stack:
 
         def start(data_dir: Path | None = None, **options: object) -> RunningMesh:

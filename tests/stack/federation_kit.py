@@ -1,4 +1,4 @@
-"""Meshes for the tests of federation: rooms without stream jobs, flushing often, and links into
+"""Meshes for the tests of federation: services without stream jobs, flushing often, and links into
 them.
 """
 
@@ -14,7 +14,7 @@ from penstock.link.address import Address
 from penstock.link.client import Link
 from penstock.mesh.running import RunningMesh, running_mesh
 
-ROOMS = ("kafka", "redis", "gateway", "store", "federation")
+SERVICES = ("kafka", "redis", "gateway", "store", "federation")
 ENVIRONMENT = {
     "PENSTOCK_STORE_FLUSH_SECONDS": "1",
     "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
@@ -34,7 +34,10 @@ def deployment(
     is not started again.
     """
     with running_mesh(
-        directory, rooms=ROOMS, environment={**ENVIRONMENT, **(environment or {})}, silent_seconds=0
+        directory,
+        services=SERVICES,
+        environment={**ENVIRONMENT, **(environment or {})},
+        silent_seconds=0,
     ) as mesh:
         with client_of(mesh) as client:
             for statement in statements:
@@ -94,5 +97,5 @@ def clause(settings: Mapping[str, str]) -> str:
     )
 
 
-def health_port(mesh: RunningMesh, room: str) -> int:
-    return int(mesh.state()["ports"][f"{room}-health"])
+def health_port(mesh: RunningMesh, service: str) -> int:
+    return int(mesh.state()["ports"][f"{service}-health"])

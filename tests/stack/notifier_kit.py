@@ -23,6 +23,7 @@ from penstock import names
 from penstock.bus import Publisher
 from penstock.catalog.model import StreamEntry, Table
 from penstock.catalog.reader import CatalogReader
+from penstock.client.gateway import authorization
 from penstock.client.subscribe import Subscription, subscription_request
 from penstock.codec import TableCodec
 from penstock.mesh.running import RunningMesh, running_mesh
@@ -30,7 +31,7 @@ from penstock.records import ControlRecord, EventsRecord, encode
 from tests.stack import metrics_kit
 from tests.stack.conftest import eventually
 
-ROOMS = ("kafka", "redis", "gateway", "notifier")
+SERVICES = ("kafka", "redis", "gateway", "notifier")
 
 
 class Kit:
@@ -149,8 +150,7 @@ class Kit:
     def subscribe(self, name: str, *, start: str = "latest", **request: Any) -> Subscription:
         return Subscription(
             self.mesh.notifier_url,
-            self.mesh.user,
-            self.mesh.password,
+            authorization(self.mesh.user, self.mesh.password),
             subscription_request(name, **request),
             start=start,
         ).open()
@@ -160,7 +160,7 @@ class Kit:
 def kit(directory: Path, **environment: str) -> Iterator[Kit]:
     settings = {"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false", **environment}
     with (
-        running_mesh(directory, rooms=ROOMS, environment=settings) as mesh,
+        running_mesh(directory, services=SERVICES, environment=settings) as mesh,
         CatalogReader(mesh.kafka_bootstrap, client_id="kit") as catalog,
         Publisher(mesh.kafka_bootstrap, client_id="kit") as publisher,
     ):

@@ -30,7 +30,7 @@ from penstock.sql.statements import CreateStable, CreateStream
 from penstock.types import ColumnType
 from tests.stack.conftest import eventually
 
-ROOMS = ("kafka", "redis", "spark")
+SERVICES = ("kafka", "redis", "spark")
 METERS = "CREATE STABLE {db}.meters (ts TIMESTAMP, current DOUBLE, voltage INT) TAGS (location VARCHAR(20))"
 
 
@@ -290,7 +290,7 @@ class OperatorKit:
 
 @contextmanager
 def operator_kit(
-    directory: Path, rooms: tuple[str, ...] = ROOMS, **environment: str
+    directory: Path, services: tuple[str, ...] = SERVICES, **environment: str
 ) -> Iterator[OperatorKit]:
     """A mesh of broker, Redis and stream jobs for the length of a `with`; *environment*: the jobs'
     settings, others as variables.
@@ -299,7 +299,7 @@ def operator_kit(
         name if name.startswith("PENSTOCK_") else f"PENSTOCK_SPARK_{name.upper()}": value
         for name, value in environment.items()
     }
-    with running_mesh(directory, rooms=rooms, environment=own) as mesh:
+    with running_mesh(directory, services=services, environment=own) as mesh:
         kit = OperatorKit(mesh)
         try:
             yield kit

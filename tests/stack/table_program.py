@@ -24,14 +24,20 @@ def subscribe(url: str, user: str, password: str, table: str, group: str, path: 
             assert message.row_ids is not None
             file.write("".join(f"{row}\n" for row in message.row_ids.to_pylist()))
 
-        client.subscribe_table(None, table, "ha_sub", 0, handler, True, raft_group=int(group))
+        client.ha.subscribe(
+            table,
+            handler,
+            "ha_sub",
+            offset=0,
+            options=penstock.SubscriptionOptions(msg_as_table=True, raft_group=int(group)),
+        )
         file.write("\n")  # it stands by
         threading.Event().wait()
 
 
 def append(url: str, user: str, password: str, table: str) -> None:
     with penstock.connect(url, user=user, password=password) as client:
-        target = client.stream_table(table)
+        target = client.ha.table(table)
         for n in itertools.count():
             target.append([{"ts": "2026-03-02T09:30:00Z", "n": n}])
             print(n, flush=True)

@@ -26,7 +26,7 @@ from penstock.types import ColumnType
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("bus"), rooms=("kafka", "redis")) as running:
+    with running_mesh(tmp_path_factory.mktemp("bus"), services=("kafka", "redis")) as running:
         yield running
 
 

@@ -31,7 +31,7 @@ PLACE = Column("place", ColumnType("VARCHAR", 9))
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("catalog"), rooms=("kafka", "redis")) as running:
+    with running_mesh(tmp_path_factory.mktemp("catalog"), services=("kafka", "redis")) as running:
         yield running
 
 

@@ -29,7 +29,12 @@ STREAM = "CREATE STREAM d.{name} TRIGGER AT_ONCE INTO d.{name}_r AS SELECT _wsta
 
 
 def connect(mesh: RunningMesh) -> penstock.Connection:
-    return penstock.connect(mesh.gateway_url, password=mesh.password, database="d", timeout=150)
+    return penstock.connect(
+        mesh.gateway_url,
+        password=mesh.password,
+        database="d",
+        options=penstock.ConnectionOptions(timeout=150),
+    )
 
 
 def rows(first: int, count: int) -> pl.DataFrame:
@@ -168,9 +173,11 @@ def test_ten_times_the_rate_for_a_while_is_absorbed_and_memory_stays_bounded(
             while (now := time.monotonic()) - began < length:
                 if now - measured > 2:
                     measured = now
-                    for room in ("gateway", "spark", "store", "notifier", "kafka"):
+                    for service in ("gateway", "spark", "store", "notifier", "kafka"):
                         try:
-                            peak[room] = max(peak.get(room, 0), proportional_memory(mesh.pid(room)))
+                            peak[service] = max(
+                                peak.get(service, 0), proportional_memory(mesh.pid(service))
+                            )
                         except psutil.Error:
                             continue
                 if sent - wanted > (now - began) * rate:
@@ -197,4 +204,4 @@ def test_ten_times_the_rate_for_a_while_is_absorbed_and_memory_stays_bounded(
 
 
 def _mb(sizes: dict[str, int]) -> dict[str, int]:
-    return {room: size // 10**6 for room, size in sizes.items()}
+    return {service: size // 10**6 for service, size in sizes.items()}

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh, running_mesh
@@ -364,9 +365,9 @@ def test_T19_a_restart_while_the_other_side_is_down_keeps_the_schema(
 ) -> None:
     with client_of(edge) as client:
         pid = cloud.kill("federation")
-        for room in ("store", "gateway"):
-            other = edge.kill(room)
-            edge.wait_ready(room, not_pid=other)
+        for service in ("store", "gateway"):
+            other = edge.kill(service)
+            edge.wait_ready(service, not_pid=other)
         described = eventually(lambda: client.query("DESCRIBE near.log").rows)
         assert [r[0] for r in described] == ["ts", "http_code", "path"]
         cloud.wait_ready("federation", not_pid=pid)
@@ -462,7 +463,7 @@ def test_T10_T11_an_unbounded_select_streams_on(edge: RunningMesh, cloud: Runnin
 
 @pytest.mark.long
 def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None:
-    """Views, reads, writes and topics of another Kafka: whatever the rooms were about to connect to
+    """Views, reads, writes and topics of another Kafka: whatever the services were about to connect to
     when they started anew.
 
     What a user with ADMIN has made goes on.
@@ -476,10 +477,15 @@ def test_a_narrowed_allow_list_ends_what_was_made_before(tmp_path: Path) -> None
     )
 
     def ann(mesh: RunningMesh) -> Connection:
-        return connect(mesh.gateway_url, user="ann", password="correct horse battery", timeout=60)
+        return connect(
+            mesh.gateway_url,
+            user="ann",
+            password="correct horse battery",
+            options=ConnectionOptions(timeout=60),
+        )
 
     with (
-        running_mesh(tmp_path / "elsewhere", rooms=("kafka",), open_kafka=True) as elsewhere,
+        running_mesh(tmp_path / "elsewhere", services=("kafka",), open_kafka=True) as elsewhere,
         deployment(tmp_path / "here", *tables, *people, environment=wide) as mesh,
         client_of(mesh) as root,
         ann(mesh) as client,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
@@ -26,7 +27,12 @@ _WINDOWS = {
 
 @pytest.fixture
 def client(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=150) as made:
+    with connect(
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as made:
         yield made
 
 

@@ -40,7 +40,7 @@ def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Another Kafka: the mesh's own is refused."""
     with running_mesh(
-        tmp_path_factory.mktemp("elsewhere"), rooms=("kafka",), open_kafka=True
+        tmp_path_factory.mktemp("elsewhere"), services=("kafka",), open_kafka=True
     ) as running:
         yield running
 

@@ -21,9 +21,9 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture
 def mesh(own_mesh: MeshFactory) -> RunningMesh:
-    rooms = ("kafka", "redis", "gateway", "store")
+    services = ("kafka", "redis", "gateway", "store")
     return own_mesh(
-        rooms=rooms,
+        services=services,
         environment={
             "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
             "PENSTOCK_GATEWAY_ACK_TIMEOUT": "5",

@@ -1,4 +1,4 @@
-"""Mutated statements against the whole front door: each is accepted or refused with an error of
+"""Mutated statements against the whole front end: each is accepted or refused with an error of
 ours, never a bug or a silence.
 """
 

@@ -23,7 +23,7 @@ from tests.stack.conftest import MeshFactory, eventually
 @pytest.fixture
 def mesh(own_mesh: MeshFactory) -> RunningMesh:
     return own_mesh(
-        rooms=("kafka", "redis", "gateway", "store"),
+        services=("kafka", "redis", "gateway", "store"),
         environment={"PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"},
     )
 

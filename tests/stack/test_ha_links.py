@@ -21,18 +21,18 @@ from tests.stack.federation_kit import (
 )
 from tests.stack.test_ha_tables import TRADES, rows
 
-ROOMS = ("kafka", "redis", "gateway", "store", "federation")
+SERVICES = ("kafka", "redis", "gateway", "store", "federation")
 
 
 @pytest.mark.long
 def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(
     own_mesh: MeshFactory,
 ) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
+    mesh = own_mesh(services=SERVICES, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client, link_to(mesh) as link:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"
-        table = client.haStreamTable(11, TRADES, "trades", 1000)
+        table = client.ha.create(11, TRADES, "trades", 1000)
         table.append(rows(0, 1))
         client.execute(f"CREATE EXTERNAL STREAM ha.far {clause(settings_of(mesh, 'ha.trades'))}")
         client.execute(
@@ -59,7 +59,7 @@ def test_a_stream_table_is_followed_over_a_link_while_its_leader_dies(
 
         read(2)
         for turn in range(3):
-            leader = client.getStreamingLeader(11).lower()
+            leader = client.ha.leader(11).lower()
             killed = mesh.kill(leader)
             table.append(rows(2 + 2 * turn, 3 + 2 * turn))  # waits for the next leader
             read(4 + 2 * turn)
@@ -81,11 +81,11 @@ def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(
     """INSERT into it and a view into it at once: every row that was acked is there once, those of
     the view in order.
     """
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment={**ENVIRONMENT, **SELF})
+    mesh = own_mesh(services=SERVICES, nodes=3, environment={**ENVIRONMENT, **SELF})
     with client_of(mesh) as client:
         client.execute("CREATE DATABASE ha")
         client.database = "ha"
-        client.haStreamTable(11, TRADES, "trades", 100_000)
+        client.ha.create(11, TRADES, "trades", 100_000)
         client.execute(f"CREATE EXTERNAL STREAM ha.far {clause(settings_of(mesh, 'ha.trades'))}")
         client.execute(
             "CREATE TABLE ha.source (timestamp TIMESTAMP, sym VARCHAR(8), qty INT, price DOUBLE)"
@@ -145,8 +145,8 @@ def test_a_stream_table_is_written_over_a_link_while_leaders_and_links_die(
             writer.start()
         try:
             moved()
-            for room in ("leader", "federation", "leader", "federation"):
-                mesh.kill(client.getStreamingLeader(11).lower() if room == "leader" else room)
+            for service in ("leader", "federation", "leader", "federation"):
+                mesh.kill(client.ha.leader(11).lower() if service == "leader" else service)
                 moved()
         finally:
             ended.set()

@@ -22,6 +22,7 @@ from tests.stack.names import unique
 
 NODES = ("NODE1", "NODE2", "NODE3")
 NUMBERS = penstock.table(["ts", "n"], ["TIMESTAMP", "BIGINT"])
+RECONNECT = penstock.SubscriptionOptions(reconnect=True)
 AT = "2026-03-02T09:30:00Z"
 
 
@@ -29,9 +30,9 @@ AT = "2026-03-02T09:30:00Z"
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Three members, for tests that leave them as they were."""
     environment = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
-    rooms = ("kafka", "redis", "gateway", "store")
+    services = ("kafka", "redis", "gateway", "store")
     with running_mesh(
-        tmp_path_factory.mktemp("members"), rooms=rooms, nodes=3, environment=environment
+        tmp_path_factory.mktemp("members"), services=services, nodes=3, environment=environment
     ) as mesh:
         yield mesh
 
@@ -40,10 +41,14 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 def client(nodes: RunningMesh) -> Iterator[Connection]:
     database = unique("members")
     with penstock.connect(
-        nodes.gateway_url, user=nodes.user, password=nodes.password, database=database, timeout=60
+        nodes.gateway_url,
+        user=nodes.user,
+        password=nodes.password,
+        database=database,
+        options=penstock.ConnectionOptions(timeout=60),
     ) as connection:
         connection.execute(f"CREATE DATABASE {database}")
-        eventually(lambda: connection.getStreamingLeader(11))
+        eventually(lambda: connection.ha.leader(11))
         yield connection
 
 
@@ -74,17 +79,23 @@ def of(table: penstock.StreamTable, node: str) -> list[int]:
 
 def alive(mesh: RunningMesh, client: Connection, node: str) -> set[str]:
     """The members that *node* knows to be there."""
-    return set(client._nodes.ask(mesh.node_url(node), "/v1/node")["groups"][0]["alive"])
+    return set(client.ha.nodes.ask(mesh.node_url(node), "/v1/node")["groups"][0]["alive"])
 
 
 def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(
     nodes: RunningMesh, client: Connection
 ) -> None:
-    table = client.haStreamTable(11, NUMBERS, "refused", 1000)
+    table = client.ha.create(11, NUMBERS, "refused", 1000)
     got: list[int] = []
-    client.subscribe_table(None, "refused", "all", 0, lambda m: got.extend(m[1]), reconnect=True)
+    client.ha.subscribe(
+        "refused",
+        lambda m: got.extend(m[1]),
+        "all",
+        offset=0,
+        options=RECONNECT,
+    )
     table.append(numbers(1))
-    leader = client.getStreamingLeader(11)
+    leader = client.ha.leader(11)
     followers = [n for n in NODES if n != leader]
     with standing_still(nodes, *followers):
 
@@ -120,14 +131,14 @@ def test_d10_what_is_appended_below_a_majority_is_refused_and_never_there(
 def test_d10_a_write_waits_for_a_majority_that_comes_back(
     nodes: RunningMesh, client: Connection
 ) -> None:
-    table = client.haStreamTable(11, NUMBERS, "waited", 1000)
+    table = client.ha.create(11, NUMBERS, "waited", 1000)
     table.append(numbers(1))
-    leader = client.getStreamingLeader(11)
+    leader = client.ha.leader(11)
     with standing_still(nodes, *(n for n in NODES if n != leader)):
         eventually(
             lambda: (
                 "no quorum"
-                in client._nodes.ask(nodes.node_url(leader), "/v1/node")["groups"][0]["quorum"]
+                in client.ha.nodes.ask(nodes.node_url(leader), "/v1/node")["groups"][0]["quorum"]
             )
         )
         writes = [table.submit(numbers(n)) for n in (2, 3)]
@@ -135,7 +146,7 @@ def test_d10_a_write_waits_for_a_majority_that_comes_back(
         eventually(lambda: table.appender.connects > connects)  # refused, and sent again
         assert not any(write.done() for write in writes)
     assert [write.result(60) for write in writes] == [1, 1]
-    assert of(table, client.getStreamingLeader(11)) == [1, 2, 3]
+    assert of(table, client.ha.leader(11)) == [1, 2, 3]
 
 
 def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(
@@ -144,15 +155,15 @@ def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(
     """One follower stands still, and the leader is killed and held when it starts anew: until it
     goes on there is no majority to elect.
     """
-    table = client.haStreamTable(11, NUMBERS, "elected", 1000)
+    table = client.ha.create(11, NUMBERS, "elected", 1000)
     table.append(numbers(1))
-    before = client.getStreamingLeader(11)
+    before = client.ha.leader(11)
     away, last = (n for n in NODES if n != before)
     answers: list[str] = []
 
     def answer() -> str:
         try:
-            found = client.getStreamingLeader(11)
+            found = client.ha.leader(11)
         except PenstockError as error:
             assert (
                 error.message == "group 11 has no leader at the moment"
@@ -173,7 +184,7 @@ def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(
             assert [answer() for _ in range(3)] == ["E_NO_LEADER"] * 3
             # who writes meanwhile is not refused but waits, as long as it has patience; what it
             # gave up is not there later
-            with client.appender("elected", patience=0.5) as producer, refused("E_BUS"):
+            with client.ha.appender("elected", patience=0.5) as producer, refused("E_BUS"):
                 producer.append(arrow_rows(numbers(-1), table.schema))
             assert of(table, last) == [1]
         elected = eventually(lambda: (found := answer()) in (before, last) and found)
@@ -188,11 +199,11 @@ def test_d19_while_nobody_is_elected_a_program_is_told_so_and_then_who_leads(
 def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(
     nodes: RunningMesh, client: Connection
 ) -> None:
-    few = client.haStreamTable(11, NUMBERS, "few", 10_000, preCache=100)
-    all_ = client.haStreamTable(11, NUMBERS, "whole", 10_000)
+    few = client.ha.create(11, NUMBERS, "few", 10_000, penstock.StreamTableOptions(pre_cache=100))
+    all_ = client.ha.create(11, NUMBERS, "whole", 10_000)
     for table in (few, all_):
         table.append(numbers(*range(1000)))
-    leader = client.getStreamingLeader(11)
+    leader = client.ha.leader(11)
     node = next(n for n in NODES if n != leader)
     for table in (few, all_):
         eventually(lambda t=table: t.meta(node=node)["totalSize"] == 1000)  # type: ignore[misc]
@@ -214,16 +225,23 @@ def test_d21_a_restarted_node_has_as_many_rows_in_memory_as_pre_cache_says(
     few.append(numbers(1000))
     eventually(lambda: of(few, node) == list(range(900, 1001)))
     with standing_still(nodes, leader):
-        eventually(lambda: client.getStreamingLeader(11) != leader)
+        eventually(lambda: client.ha.leader(11) != leader)
         got: list[int] = []
-        client.subscribe_table(node, "few", "first", 0, lambda m: got.extend(m[1]), reconnect=True)
+        client.ha.subscribe(
+            "few",
+            lambda m: got.extend(m[1]),
+            "first",
+            offset=0,
+            server=node,
+            options=RECONNECT,
+        )
         eventually(lambda: got == list(range(1001)))
 
 
 def test_d31_throttle_is_any_number_of_seconds_and_holds_only_what_waits_for_a_batch(
     client: Connection,
 ) -> None:
-    table = client.haStreamTable(11, NUMBERS, "throttled", 1000)
+    table = client.ha.create(11, NUMBERS, "throttled", 1000)
     options = {
         "a twentieth": (1_000_000, 0.05),
         "a second": (1_000_000, 1.0),
@@ -236,8 +254,13 @@ def test_d31_throttle_is_any_number_of_seconds_and_holds_only_what_waits_for_a_b
         def handler(message: Any, name: str = name) -> None:
             calls[name].append((time.monotonic(), len(message[1])))
 
-        client.subscribe_table(
-            None, "throttled", name, -1, handler, False, batch, seconds, reconnect=True
+        client.ha.subscribe(
+            "throttled",
+            handler,
+            name,
+            options=penstock.SubscriptionOptions(
+                msg_as_table=False, batch_size=batch, throttle=seconds, reconnect=True
+            ),
         )
 
     def handed(name: str) -> int:

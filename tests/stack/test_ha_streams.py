@@ -15,13 +15,17 @@ MINUTES = penstock.table(["start", "n", "volts"], ["TIMESTAMP", "BIGINT", "DOUBL
 def test_a_window_stream_reads_one_and_writes_another_through_a_failover(
     own_mesh: MeshFactory,
 ) -> None:
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
+    mesh = own_mesh(services=("kafka", "redis", "gateway", "spark", "store"), nodes=3)
     with penstock.connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, database="plant", timeout=150
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        database="plant",
+        options=penstock.ConnectionOptions(timeout=150),
     ) as client:
         client.execute("CREATE DATABASE plant PARTITIONS 1")
-        meters = client.haStreamTable(11, METERS, "meters", 1000)
-        minutes = client.haStreamTable(11, MINUTES, "minutes", 1000)
+        meters = client.ha.create(11, METERS, "meters", 1000)
+        minutes = client.ha.create(11, MINUTES, "minutes", 1000)
         client.execute(
             "CREATE STREAM minutely TRIGGER WINDOW_CLOSE WATERMARK 5s INTO minutes AS "
             "SELECT _wstart, count(*) AS n, avg(volts) AS volts FROM meters INTERVAL(1m)"
@@ -32,7 +36,7 @@ def test_a_window_stream_reads_one_and_writes_another_through_a_failover(
         )
         meters.append([{"ts": "2026-03-01T09:01:10Z", "site": "a", "volts": 230.0}])
         eventually(lambda: minutes.rows().table.column("n").to_pylist() == [2], 60)
-        mesh.kill(client.getStreamingLeader(11).lower())
+        mesh.kill(client.ha.leader(11).lower())
         meters.append([{"ts": "2026-03-01T09:02:10Z", "site": "a", "volts": 231.0}])
         eventually(lambda: minutes.rows().table.column("n").to_pylist() == [2, 1], 60)
         pid = mesh.kill("spark")

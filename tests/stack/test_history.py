@@ -24,7 +24,7 @@ _TABLES = 20
 
 
 def progress(kit: OperatorKit, stream: StreamEntry) -> list[int]:
-    """Percent of history filled, for each lane that is at it."""
+    """Percent of history filled, for each partition that is at it."""
     said = kit.redis.hgetall(names.stream_status(stream.id))
     return [int(v) for f, v in said.items() if str(f).startswith(names.FILLING)]
 
@@ -116,7 +116,7 @@ def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(
 ) -> None:
     """Once in the scan of the source partition, once behind the exchange."""
     mesh = own_mesh(
-        rooms=("kafka", "redis", "gateway", "store", "spark"),
+        services=("kafka", "redis", "gateway", "store", "spark"),
         environment={"PENSTOCK_SPARK_HISTORY_ROWS": "20"},
     )
     rows = (
@@ -127,7 +127,10 @@ def test_a_stream_is_changed_flushed_and_drained_while_it_fills_its_history(
     )
     for by in ("tbname", "g"):
         with penstock.connect(
-            mesh.gateway_url, password=mesh.password, database=f"by_{by}", timeout=300
+            mesh.gateway_url,
+            password=mesh.password,
+            database=f"by_{by}",
+            options=penstock.ConnectionOptions(timeout=300),
         ) as db:
             db.execute(f"CREATE DATABASE {db.database} PARTITIONS 2")
             db.execute("CREATE STABLE m (ts TIMESTAMP, voltage INT) TAGS (g INT)")

@@ -186,7 +186,7 @@ def test_deaths_at_random_moments(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
-    """Spark refuses what that leaves for ever; the lanes know by themselves how far they are."""
+    """Spark refuses what that leaves for ever; the processors know by themselves how far they are."""
     with operator_kit(tmp_path / "mesh", epoch_seconds="300") as kit:
         source, targets = start(kit)
         rows = [meter_rows(TABLES, 400, first=n) for n in (0, 400)]

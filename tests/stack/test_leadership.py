@@ -29,7 +29,7 @@ TTL = 1.0
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("leadership"), rooms=("redis",)) as running:
+    with running_mesh(tmp_path_factory.mktemp("leadership"), services=("redis",)) as running:
         yield running
 
 

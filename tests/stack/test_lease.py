@@ -23,7 +23,7 @@ from .conftest import eventually
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
-    with running_mesh(tmp_path_factory.mktemp("lease"), rooms=("redis",)) as running:
+    with running_mesh(tmp_path_factory.mktemp("lease"), services=("redis",)) as running:
         yield running
 
 

@@ -1,5 +1,5 @@
 """The link: questions, subscriptions that continue exactly, and appends that count once; over kills
-of the room that serves it.
+of the service that serves it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.stack.conftest import eventually
 from tests.stack.federation_kit import (
     ENVIRONMENT,
     METERS,
-    ROOMS,
+    SERVICES,
     T0,
     address_of,
     client_of,
@@ -31,7 +31,7 @@ from tests.stack.federation_kit import (
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     with running_mesh(
-        tmp_path_factory.mktemp("serving"), rooms=ROOMS, environment=ENVIRONMENT
+        tmp_path_factory.mktemp("serving"), services=SERVICES, environment=ENVIRONMENT
     ) as mesh:
         yield mesh
 
@@ -137,7 +137,7 @@ def test_deletes_and_added_columns_come_in_their_place(serving: RunningMesh) -> 
             "before the first rows of the new definition, perhaps earlier"
         )
         assert message.rows.column("w").to_pylist() == [3]
-        # rows that come right behind their definition wait for it, though this room reads both by
+        # rows that come right behind their definition wait for it, though this service reads both by
         # itself
         for n in range(40):
             client.execute(f"ALTER TABLE alt.t ADD COLUMN c{n} INT")

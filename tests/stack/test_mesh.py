@@ -42,7 +42,7 @@ def penstock(data_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 @pytest.fixture(scope="module")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> RunningMesh:  # type: ignore[misc]
-    with running_mesh(tmp_path_factory.mktemp("servers"), rooms=SERVERS) as running:
+    with running_mesh(tmp_path_factory.mktemp("servers"), services=SERVERS) as running:
         yield running
 
 
@@ -61,12 +61,12 @@ def test_redis_wants_the_generated_password(servers: RunningMesh) -> None:
         assert stat.S_IMODE(servers.layout.secret(name).stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("room", SERVERS)
-def test_a_killed_room_comes_back(servers: RunningMesh, room: str) -> None:
-    before = servers.state()["rooms"][room]["restarts"]
-    pid = servers.kill(room)
-    servers.wait_ready(room, not_pid=pid, seconds=60)
-    assert servers.state()["rooms"][room]["restarts"] == before + 1
+@pytest.mark.parametrize("service", SERVERS)
+def test_a_killed_service_comes_back(servers: RunningMesh, service: str) -> None:
+    before = servers.state()["services"][service]["restarts"]
+    pid = servers.kill(service)
+    servers.wait_ready(service, not_pid=pid, seconds=60)
+    assert servers.state()["services"][service]["restarts"] == before + 1
 
 
 def test_restart_and_status(servers: RunningMesh) -> None:
@@ -84,7 +84,7 @@ def test_restart_and_status(servers: RunningMesh) -> None:
 
 def test_second_mesh_in_the_same_directory_is_refused(servers: RunningMesh) -> None:
     second = penstock(
-        servers.layout.root, "up", "--plain", "--rooms", "redis", "--port-base", "auto"
+        servers.layout.root, "up", "--plain", "--services", "redis", "--port-base", "auto"
     )
     assert second.returncode == 78
     assert "runs already" in second.stderr
@@ -95,33 +95,35 @@ def test_taken_port_is_named(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        refused = penstock(tmp_path, "up", "--plain", "--rooms", "redis", "--port", f"redis={port}")
+        refused = penstock(
+            tmp_path, "up", "--plain", "--services", "redis", "--port", f"redis={port}"
+        )
     assert refused.returncode == 78
     assert f"redis {port}" in refused.stderr and "--port-base" in refused.stderr
     assert not members(tmp_path)
 
 
-def test_unknown_room_is_refused(tmp_path: Path) -> None:
-    refused = penstock(tmp_path, "up", "--rooms", "kafka,attic")
+def test_unknown_service_is_refused(tmp_path: Path) -> None:
+    refused = penstock(tmp_path, "up", "--services", "kafka,attic")
     assert refused.returncode == 78
-    assert "attic: no such room" in refused.stderr
+    assert "attic: no such service" in refused.stderr
 
 
 def test_children_die_with_a_killed_supervisor_and_data_stays(
     own_mesh: MeshFactory, tmp_path: Path
 ) -> None:
-    first = own_mesh(tmp_path / "data", rooms=SERVERS)
+    first = own_mesh(tmp_path / "data", services=SERVERS)
     redis.from_url(first.redis_url).set("kept", "yes")
-    children = [psutil.Process(first.pid(room)) for room in SERVERS]
+    children = [psutil.Process(first.pid(service)) for service in SERVERS]
     os.kill(first.state()["supervisor"], signal.SIGKILL)
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive
-    second = own_mesh(tmp_path / "data", rooms=SERVERS)
+    second = own_mesh(tmp_path / "data", services=SERVERS)
     assert redis.from_url(second.redis_url).get("kept") == b"yes"
 
 
 def test_down_leaves_nothing(tmp_path: Path) -> None:
-    up = penstock(tmp_path, "up", "--detach", "--rooms", "kafka,redis", "--port-base", "auto")
+    up = penstock(tmp_path, "up", "--detach", "--services", "kafka,redis", "--port-base", "auto")
     assert up.returncode == 0, up.stderr
     assert len(members(tmp_path)) == 2
     assert penstock(tmp_path, "down").returncode == 0
@@ -129,12 +131,12 @@ def test_down_leaves_nothing(tmp_path: Path) -> None:
     assert penstock(tmp_path, "status").returncode == 1
 
 
-def test_a_room_that_cannot_start_ends_the_start_with_its_log(tmp_path: Path) -> None:
+def test_a_service_that_cannot_start_ends_the_start_with_its_log(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layout.make()
     # a damaged append-only file: redis-server says so and exits, every time
     (layout.redis / "appendonly.aof").write_bytes(b"*2\r\n$9\r\nnot redis at all\r\n")
-    supervisor = launch(tmp_path, rooms=("redis",))
+    supervisor = launch(tmp_path, services=("redis",))
     with pytest.raises(RemoteError) as failed:
         for _ in wait_for_start(supervisor, layout):
             pass

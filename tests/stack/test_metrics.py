@@ -1,4 +1,4 @@
-"""Each room tells in Prometheus' form how much it has done, how long that took, what waits and what
+"""Each service tells in Prometheus' form how much it has done, how long that took, what waits and what
 it leads.
 """
 
@@ -50,7 +50,7 @@ NAMED = {
 }
 
 
-def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
+def test_every_service_tells_what_it_does(mesh: RunningMesh) -> None:
     with penstock.connect(
         mesh.gateway_url, password=mesh.password, database=unique("metrics")
     ) as db:
@@ -64,11 +64,11 @@ def test_every_room_tells_what_it_does(mesh: RunningMesh) -> None:
             db.write("m", [{"ts": 1_700_000_000_000, "v": 1.0}])
             assert rows.next(60).items
         assert db.query("SELECT count(*) FROM m").rows == [(1,)]
-        for room, found in COUNTED.items():
+        for service, found in COUNTED.items():
             for name in found:
-                eventually(lambda r=room, n=name: above_0(mesh, r, n))  # type: ignore[misc]
-    for room, wanted in NAMED.items():
-        known = {line.split()[2] for line in lines(mesh, room) if line.startswith("# TYPE ")}
+                eventually(lambda r=service, n=name: above_0(mesh, r, n))  # type: ignore[misc]
+    for service, wanted in NAMED.items():
+        known = {line.split()[2] for line in lines(mesh, service) if line.startswith("# TYPE ")}
         assert set(wanted) <= known
 
 

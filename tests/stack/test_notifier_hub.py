@@ -15,6 +15,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from penstock.client.gateway import authorization
 from penstock.client.subscribe import Subscription, subscription_request
 from penstock.errors import AuthError, RemoteError
 
@@ -223,7 +224,7 @@ def test_errors_cost_only_their_subscription(mesh_kit: Kit) -> None:
 def test_who_may_come_in(mesh_kit: Kit) -> None:
     url = mesh_kit.mesh.notifier_url
     with pytest.raises(AuthError):
-        Subscription(url, "root", "wrong", subscription_request("a.b")).open()
+        Subscription(url, authorization("root", "wrong"), subscription_request("a.b")).open()
     for origin, status in (("https://evil.example", 403), ("https://good.example", 401)):
         with pytest.raises(InvalidStatus) as caught:
             connect(f"{url}/ws", origin=origin)  # type: ignore[arg-type]

@@ -79,7 +79,10 @@ class Load:
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
     with penstock.connect(
-        mesh.gateway_url, password=mesh.password, database=unique("wide"), timeout=150
+        mesh.gateway_url,
+        password=mesh.password,
+        database=unique("wide"),
+        options=penstock.ConnectionOptions(timeout=150),
     ) as connection:
         prepare(connection)
         yield connection
@@ -269,9 +272,12 @@ def test_the_store_empties_an_old_topic(own_mesh: MeshFactory) -> None:
         "PENSTOCK_STORE_FLUSH_SECONDS": "1",
         "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
     }
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store"), environment=environment)
+    mesh = own_mesh(services=("kafka", "redis", "gateway", "store"), environment=environment)
     with penstock.connect(
-        mesh.gateway_url, password=mesh.password, database="kept", timeout=150
+        mesh.gateway_url,
+        password=mesh.password,
+        database="kept",
+        options=penstock.ConnectionOptions(timeout=150),
     ) as db:
         db.execute("CREATE DATABASE kept PARTITIONS 2")
         db.execute("CREATE STABLE m (ts TIMESTAMP, v INT, s INT) TAGS (g INT)")
@@ -312,7 +318,7 @@ def test_what_cannot_be_moved_is_refused_by_name(db: penstock.Connection) -> Non
 
 @pytest.mark.long
 def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
-    """Each room that has a part in it is killed once it has begun, one after the other."""
+    """Each service that has a part in it is killed once it has begun, one after the other."""
     stages = {
         "gateway": lambda m: m.halted,
         "spark": lambda m: m.halted,
@@ -321,14 +327,17 @@ def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
     mesh = own_mesh()
     with (
         penstock.connect(
-            mesh.gateway_url, password=mesh.password, database="killed", timeout=150
+            mesh.gateway_url,
+            password=mesh.password,
+            database="killed",
+            options=penstock.ConnectionOptions(timeout=150),
         ) as db,
         CatalogReader(mesh.kafka_bootstrap, client_id="test") as catalog,
     ):
         prepare(db, 1)
         load = Load(db)
         with load.flowing():
-            for number, (room, stage) in enumerate(stages.items(), 1):
+            for number, (service, stage) in enumerate(stages.items(), 1):
                 load.grow()
 
                 def move() -> Move | None:
@@ -337,8 +346,8 @@ def test_whoever_dies_in_the_middle(own_mesh: MeshFactory) -> None:
 
                 with asking(mesh, f"ALTER DATABASE killed PARTITIONS {2**number}"):
                     eventually(lambda s=stage: (m := move()) is not None and s(m), every=0.001)
-                    pid = mesh.kill(room)
-                    mesh.wait_ready(room, not_pid=pid)
+                    pid = mesh.kill(service)
+                    mesh.wait_ready(service, not_pid=pid)
                     eventually(lambda n=number: partitions(db) == (2**n, f"in.killed-g{n + 1}"), 60)
             load.grow()
         check(db, load.steps)
@@ -351,7 +360,11 @@ def asking(mesh: RunningMesh, statement: str) -> Iterator[None]:
     def ask() -> None:
         with (
             suppress(PenstockError),
-            penstock.connect(mesh.gateway_url, password=mesh.password, timeout=150) as db,
+            penstock.connect(
+                mesh.gateway_url,
+                password=mesh.password,
+                options=penstock.ConnectionOptions(timeout=150),
+            ) as db,
         ):
             db.execute(statement)
 

@@ -138,8 +138,8 @@ def test_H18_H19_H20_H23_the_other_side_is_away(plant: RunningMesh) -> None:
 
 def test_H26_waiting_for_the_first_rows_ends(plant: RunningMesh) -> None:
     before = threading.active_count()
-    for room in ("federation", "store"):
-        plant.kill(room, signal.SIGSTOP)  # it takes connections and says nothing
+    for service in ("federation", "store"):
+        plant.kill(service, signal.SIGSTOP)  # it takes connections and says nothing
         try:
             for more in ("", "&snapshot=true"):
                 began = time.monotonic()
@@ -147,7 +147,7 @@ def test_H26_waiting_for_the_first_rows_ends(plant: RunningMesh) -> None:
                     uri.resolve(f"pq://plant/scope/meters?waitTimeout=PT0.5S{more}")
                 assert time.monotonic() - began < 5
         finally:
-            plant.kill(room, signal.SIGCONT)
+            plant.kill(service, signal.SIGCONT)
     eventually(lambda: threading.active_count() <= before)  # nothing is left behind
 
 

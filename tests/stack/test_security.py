@@ -1,4 +1,4 @@
-"""Every door, tried without a key, with a wrong one, and with too few rights; and that a password
+"""Every endpoint, tried without a key, with a wrong one, and with too few rights; and that a password
 is nowhere to be read.
 """
 
@@ -15,10 +15,11 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect as dial
 
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import AuthError, PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
-from tests.stack.doors_kit import PASSWORD, mesh_without_jobs
+from tests.stack.endpoints_kit import PASSWORD, mesh_without_jobs
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,12 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
 
 @pytest.fixture(scope="module")
 def root(mesh: RunningMesh) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
+    with connect(
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(timeout=150),
+    ) as client:
         client.execute("CREATE DATABASE plant")
         client.execute("CREATE STABLE plant.meters (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
         client.execute("CREATE TABLE plant.secrets (ts TIMESTAMP, v DOUBLE)")
@@ -44,14 +50,16 @@ def root(mesh: RunningMesh) -> Iterator[Connection]:
 
 @pytest.fixture
 def ann(mesh: RunningMesh, root: Connection) -> Iterator[Connection]:
-    with connect(mesh.gateway_url, user="ann", password=PASSWORD, timeout=150) as client:
+    with connect(
+        mesh.gateway_url, user="ann", password=PASSWORD, options=ConnectionOptions(timeout=150)
+    ) as client:
         yield client
 
 
-# ---------------------------------------------------------------- doors
+# ---------------------------------------------------------------- endpoints
 
 
-def http_doors(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
+def http_endpoints(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
     """(method, path, body, headers) of each way into *table* over HTTP."""
     measurement = f"{table},site=n v=1 1772355600000000000"
     return [
@@ -84,22 +92,22 @@ OTHERS = [
     [None, ("root", "wrong"), ("ann", "wrong"), ("nobody", PASSWORD)],
     ids=["none", "root", "ann", "nobody"],
 )
-def test_no_http_door_opens_without_the_right_key(
+def test_no_http_endpoint_opens_without_the_right_key(
     mesh: RunningMesh, root: Connection, key: tuple[str, str] | None
 ) -> None:
-    doors = [(m, p, b, h) for m, p, b, h in http_doors("meters")] + [
+    endpoints = [(m, p, b, h) for m, p, b, h in http_endpoints("meters")] + [
         (m, p, "", {}) for m, p in OTHERS
     ]
     with httpx.Client(base_url=mesh.gateway_url, auth=key, timeout=60) as client:
-        for method, path, body, headers in doors:
+        for method, path, body, headers in endpoints:
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 401, (path, answer.text)
             assert "WWW-Authenticate" in answer.headers
 
 
-def test_http_doors_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connection) -> None:
+def test_http_endpoints_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connection) -> None:
     with httpx.Client(base_url=mesh.gateway_url, auth=("ann", PASSWORD), timeout=60) as client:
-        for method, path, body, headers in http_doors("secrets"):
+        for method, path, body, headers in http_endpoints("secrets"):
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 403, (path, answer.text)
             error = answer.json()["error"]
@@ -153,6 +161,26 @@ def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> N
     with ann.subscribe("plant.meters").open() as rows:
         root.execute("INSERT INTO plant.m1 VALUES ('2026-03-04', 4)")
         assert rows.next(60).items[0]["v"] == 4
+
+
+def test_a_connection_holds_so_many_subscriptions_and_no_more(mesh: RunningMesh) -> None:
+    headers = {"Authorization": f"Bearer ann:{PASSWORD}"}
+    with dial(mesh.notifier_url.replace("http", "ws", 1) + "/ws", additional_headers=headers) as ws:
+
+        def told(action: str, name: str) -> dict[str, Any]:
+            ws.send(json.dumps({"action": action, "id": name, "table": "plant.meters"}))
+            answer: dict[str, Any] = json.loads(ws.recv(60))
+            return answer
+
+        # as many as PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS allows when nobody sets it
+        names = [f"s{number}" for number in range(64)]
+        assert {told("subscribe", name)["type"] for name in names} == {"subscribed"}
+        assert "exists" in told("subscribe", "s0")["message"]
+        refused = told("subscribe", "one more")
+        assert (refused["type"], refused["code"]) == ("error", "E_OVERLOAD")
+        assert "PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS" in refused["hint"]
+        assert told("unsubscribe", "s0")["type"] == "unsubscribed"
+        assert told("subscribe", "one more")["type"] == "subscribed"
 
 
 def test_a_subscription_ends_when_its_right_does(mesh: RunningMesh, root: Connection) -> None:
@@ -280,7 +308,9 @@ def test_roles_owners_and_revoking(mesh: RunningMesh, root: Connection) -> None:
     root.execute(
         f"CREATE USER maker PASS '{PASSWORD}'; CREATE ROLE makers; GRANT CREATE ON *.* TO makers; GRANT ROLE makers TO maker"
     )
-    with connect(mesh.gateway_url, user="maker", password=PASSWORD, timeout=150) as maker:
+    with connect(
+        mesh.gateway_url, user="maker", password=PASSWORD, options=ConnectionOptions(timeout=150)
+    ) as maker:
         maker.execute(
             "CREATE DATABASE made; CREATE TABLE made.t (ts TIMESTAMP, v INT); INSERT INTO made.t VALUES (now, 1)"
         )

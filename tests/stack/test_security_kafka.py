@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from penstock import bus, names
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.config.settings import Settings
 from penstock.errors import BusError
 from penstock.mesh import kafka
@@ -122,7 +123,7 @@ def test_without_the_password_nobody_is_served(broker: SecureBroker) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_rows_go_through_every_room(broker: SecureBroker, tmp_path: Path) -> None:
+def test_rows_go_through_every_service(broker: SecureBroker, tmp_path: Path) -> None:
     secret = tmp_path / "kafka.password"
     secret.write_text(PASSWORD + "\n")
     environment = {
@@ -134,16 +135,24 @@ def test_rows_go_through_every_room(broker: SecureBroker, tmp_path: Path) -> Non
         "PENSTOCK_KAFKA_CA": str(broker.ca),
     }
     layout = Layout(tmp_path / "mesh")
-    rooms = ("redis", "gateway", "store", "spark", "notifier")
+    services = ("redis", "gateway", "store", "spark", "notifier")
     supervisor = launch(
-        layout.root, rooms=rooms, ports=(f"kafka={broker.ports['kafka']}",), environment=environment
+        layout.root,
+        services=services,
+        ports=(f"kafka={broker.ports['kafka']}",),
+        environment=environment,
     )
     try:
         settings = next(s for s in [state for state in wait_for_start(supervisor, layout)][-1:])[
             "settings"
         ]
         mesh = RunningMesh(layout, settings)
-        with connect(mesh.gateway_url, user="root", password=mesh.password, timeout=150) as client:
+        with connect(
+            mesh.gateway_url,
+            user="root",
+            password=mesh.password,
+            options=ConnectionOptions(timeout=150),
+        ) as client:
             client.execute(
                 "CREATE DATABASE d; CREATE STABLE d.m (ts TIMESTAMP, v INT) TAGS (t INT)"
             )

@@ -32,8 +32,8 @@ def test_nothing_below_the_data_directory_is_anybody_elses_to_read(mesh: Running
 
 def test_sockets_of_every_process_are_their_owners_alone(mesh: RunningMesh) -> None:
     found = set()
-    for room in mesh.state()["rooms"]:
-        for process in mesh.processes(room):
+    for service in mesh.state()["services"]:
+        for process in mesh.processes(service):
             try:
                 connections = process.net_connections("unix")
             except psutil.NoSuchProcess:

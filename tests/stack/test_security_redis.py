@@ -1,4 +1,4 @@
-"""The rooms' clients of Redis, blocking and asyncio, against a server with access lists: behind
+"""The services' clients of Redis, blocking and asyncio, against a server with access lists: behind
 TLS, and named by a Sentinel.
 """
 
@@ -124,7 +124,7 @@ def _answers(settings: Settings) -> bool:
 def test_behind_tls(port: int, tmp_path: Path) -> None:
     ours = issued(tmp_path / "ours")
     others = issued(tmp_path / "others")
-    with in_tls(ours.cert, ours.key, port) as door:
+    with in_tls(ours.cert, ours.key, port) as endpoint:
 
         def known(
             scheme: str = "rediss",
@@ -132,7 +132,7 @@ def test_behind_tls(port: int, tmp_path: Path) -> None:
             password: str = PASSWORD,
             ca: Path | None = ours.ca,
         ) -> bool:
-            url = f"{scheme}://127.0.0.1:{door}/0"
+            url = f"{scheme}://127.0.0.1:{endpoint}/0"
             return _answers(
                 Settings(redis_url=url, redis_user=user, redis_password=password, redis_ca=ca)
             )  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Doors behind TLS, by an authority that the test makes; tokens; and the link that logs a browser
+"""Endpoints behind TLS, by an authority that the test makes; tokens; and the link that logs a browser
 in once.
 """
 
@@ -18,6 +18,7 @@ from websockets.sync.client import connect as dial
 
 import penstock
 from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.client.table_handles import arrow_rows
 from penstock.client.wire import to_stream
 from penstock.errors import AuthError, PenstockError, RemoteError
@@ -25,7 +26,7 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 
-ROOMS = ("kafka", "redis", "gateway", "store", "notifier")
+SERVICES = ("kafka", "redis", "gateway", "store", "notifier")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory, files: dict[str, str]) -> Ite
         "PENSTOCK_GATEWAY_MAX_OPEN_PER_ADDRESS": "8",
     }
     with running_mesh(
-        tmp_path_factory.mktemp("mesh"), rooms=ROOMS, environment=environment, nodes=3
+        tmp_path_factory.mktemp("mesh"), services=SERVICES, environment=environment, nodes=3
     ) as running:
         yield running
 
@@ -60,7 +61,10 @@ def ca(files: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def root(mesh: RunningMesh, ca: str) -> Iterator[Connection]:
     with connect(
-        mesh.gateway_url, user="root", password=mesh.password, ca=ca, timeout=150
+        mesh.gateway_url,
+        user="root",
+        password=mesh.password,
+        options=ConnectionOptions(ca=ca, timeout=150),
     ) as client:
         client.execute(
             "CREATE DATABASE plant; CREATE TABLE plant.t (ts TIMESTAMP, v INT); INSERT INTO plant.t VALUES (now, 1)"
@@ -72,7 +76,7 @@ def browser(ca: str, **options: object) -> httpx.Client:
     return httpx.Client(verify=ssl.create_default_context(cafile=ca), timeout=60, **options)  # type: ignore[arg-type]
 
 
-def test_every_door_speaks_tls_and_rooms_trust_each_other(
+def test_every_endpoint_speaks_tls_and_services_trust_each_other(
     mesh: RunningMesh, root: Connection, ca: str
 ) -> None:
     assert (
@@ -94,7 +98,10 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(
         httpx.get(mesh.gateway_url.replace("https", "http") + "/ping", timeout=10)
     with pytest.raises(RemoteError):
         connect(
-            mesh.gateway_url, user="root", password=mesh.password, timeout=10
+            mesh.gateway_url,
+            user="root",
+            password=mesh.password,
+            options=ConnectionOptions(timeout=10),
         )  # an authority that it does not know
     with pytest.raises(ssl.SSLError):
         dial(mesh.notifier_url + "/ws", open_timeout=10)
@@ -111,7 +118,7 @@ def test_nobody_answers_in_the_clear_or_to_who_does_not_trust(
 def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(
     mesh: RunningMesh, root: Connection, ca: str
 ) -> None:
-    table = root.haStreamTable(
+    table = root.ha.create(
         11, penstock.table(["ts", "v"], ["TIMESTAMP", "INT"]), "plant.stream", 1000
     )
     assert table.append([{"ts": "2026-03-01T00:00:00Z", "v": 1}]) == 1
@@ -130,26 +137,25 @@ def test_nodes_of_stream_tables_speak_tls_with_clients_and_each_other(
         with pytest.raises(httpx.HTTPError):
             httpx.get(url.replace("https", "http"), timeout=10)
     got: list[int] = []
-    root.subscribe_table(
-        "NODE2",
+    root.ha.subscribe(
         "plant.stream",
-        "a",
-        0,
         lambda m: got.extend(m.table.column("v").to_pylist()),
-        True,
-        reconnect=True,
+        "a",
+        offset=0,
+        server="NODE2",
+        options=penstock.SubscriptionOptions(msg_as_table=True, reconnect=True),
     )
     eventually(lambda: got == [1, 2, 3])
-    first = root.getStreamingLeader(11)
+    first = root.ha.leader(11)
     mesh.kill(first.lower())
     table.append([{"ts": "2026-03-01T00:00:00Z", "v": 4}])
     eventually(lambda: got == [1, 2, 3, 4])
-    root.unsubscribe_table(None, "plant.stream", "a")
-    root.dropStreamTable("plant.stream")
+    root.ha.unsubscribe("plant.stream", "a")
+    root.ha.drop("plant.stream")
     mesh.wait_ready(first.lower())
 
 
-def test_the_command_line_trusts_what_the_rooms_trust(
+def test_the_command_line_trusts_what_the_services_trust(
     mesh: RunningMesh, root: Connection, files: dict[str, str]
 ) -> None:
     command = [
@@ -169,9 +175,11 @@ def test_the_command_line_trusts_what_the_rooms_trust(
 
 def test_tokens(mesh: RunningMesh, root: Connection, ca: str) -> None:
     root.execute("CREATE USER ann PASS 'anns password'; GRANT READ ON plant.t TO ann")
-    with connect(mesh.gateway_url, user="ann", password="anns password", ca=ca) as ann:
+    with connect(
+        mesh.gateway_url, user="ann", password="anns password", options=ConnectionOptions(ca=ca)
+    ) as ann:
         token = ann.token(3600)
-    with connect(mesh.gateway_url, token=token, ca=ca) as ann:
+    with connect(mesh.gateway_url, token=token, options=ConnectionOptions(ca=ca)) as ann:
         assert ann.query("SELECT current_user()").rows == [("ann",)]
         with ann.subscribe("plant.t", start="earliest") as rows:
             assert rows.next(60).items
@@ -190,7 +198,7 @@ def test_tokens(mesh: RunningMesh, root: Connection, ca: str) -> None:
         with pytest.raises(AuthError):
             ann.query("SELECT v FROM plant.t")
     with pytest.raises(AuthError):
-        connect(mesh.gateway_url, token=token, ca=ca)
+        connect(mesh.gateway_url, token=token, options=ConnectionOptions(ca=ca))
     for seconds in (0, 10**9):
         with pytest.raises(PenstockError, match="1 second to 366 days"):
             root.token(seconds)

@@ -30,7 +30,7 @@ from tests.stack.test_kill_operator import Load, check, start
 
 pytestmark = pytest.mark.long
 
-ROOMS = ("kafka", "redis", "spark", "snode")
+SERVICES = ("kafka", "redis", "spark", "snode")
 QUICK = {"epoch_seconds": "6", "lease_seconds": "4"}
 
 
@@ -71,13 +71,13 @@ def standby(kit: OperatorKit, directory: Path, backups: Path) -> Iterator[Runnin
         "PENSTOCK_CHECKPOINT_BACKUP_DIR": str(backups),
         **{f"PENSTOCK_SPARK_{k.upper()}": v for k, v in QUICK.items()},
     }
-    with running_mesh(directory, rooms=("spark", "snode"), environment=environment) as mesh:
+    with running_mesh(directory, services=("spark", "snode"), environment=environment) as mesh:
         yield mesh
 
 
 @pytest.mark.timeout(900)
 def test_a_lost_disk_is_restored_and_nothing_is_lost_or_there_twice(tmp_path: Path) -> None:
-    with operator_kit(tmp_path / "mesh", ROOMS, **QUICK) as kit:
+    with operator_kit(tmp_path / "mesh", SERVICES, **QUICK) as kit:
         kit.commit([Snode(kit.writer.new_id(), 1)])
         source, targets = start(kit)
         vault = Vault(str(kit.mesh.layout.root / "backup"))
@@ -105,7 +105,7 @@ def test_backups_go_to_an_rsync_daemon_and_a_lost_disk_comes_back_from_there(
     with rsync_daemon(tmp_path / "daemon") as (url, there):
         place = f"{url}/mesh"
         with operator_kit(
-            tmp_path / "mesh", ROOMS, PENSTOCK_CHECKPOINT_BACKUP_DIR=place, **QUICK
+            tmp_path / "mesh", SERVICES, PENSTOCK_CHECKPOINT_BACKUP_DIR=place, **QUICK
         ) as kit:
             kit.commit([Snode(kit.writer.new_id(), 1)])
             source, targets = start(kit)
@@ -128,7 +128,7 @@ def test_a_standby_goes_on_where_a_node_sleeps_and_the_sleeper_publishes_nothing
     tmp_path: Path,
 ) -> None:
     with (
-        operator_kit(tmp_path / "one", ROOMS, **QUICK) as kit,
+        operator_kit(tmp_path / "one", SERVICES, **QUICK) as kit,
         standby(kit, tmp_path / "two", tmp_path / "one" / "backup") as two,
     ):
         for node in (1, 2):

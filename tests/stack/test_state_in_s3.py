@@ -16,7 +16,7 @@ from moto.server import ThreadedMotoServer
 
 from penstock.mesh.running import running_mesh
 from tests.stack.conftest import eventually
-from tests.stack.operator_kit import ROOMS, OperatorKit
+from tests.stack.operator_kit import SERVICES, OperatorKit
 from tests.stack.test_kill_operator import Load, check, kill, start
 
 pytestmark = pytest.mark.long
@@ -53,7 +53,7 @@ def test_a_successor_needs_only_the_bucket(
     }
     with ExitStack() as stack:
         mesh = stack.enter_context(
-            running_mesh(tmp_path / "mesh", rooms=ROOMS, environment=environment)
+            running_mesh(tmp_path / "mesh", services=SERVICES, environment=environment)
         )
         kit = OperatorKit(mesh)
         stack.callback(kit.close)

@@ -20,12 +20,12 @@ ENVIRONMENT = {
     "PENSTOCK_STORE_SWEEP_SECONDS": "0.5",
     "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false",
 }
-ROOMS = ("kafka", "redis", "gateway", "store")
+SERVICES = ("kafka", "redis", "gateway", "store")
 
 
 @pytest.fixture
 def small(own_mesh: MeshFactory) -> RunningMesh:
-    return own_mesh(rooms=ROOMS, environment=ENVIRONMENT)
+    return own_mesh(services=SERVICES, environment=ENVIRONMENT)
 
 
 def _client(mesh: RunningMesh) -> Connection:

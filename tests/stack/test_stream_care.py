@@ -300,7 +300,7 @@ def test_options_change_while_windows_stay(db: penstock.Connection, by: str) -> 
 
 @pytest.mark.long
 def test_what_alter_changed_and_what_was_counted_outlive_the_jobs(own_mesh: MeshFactory) -> None:
-    mesh = own_mesh(rooms=("kafka", "redis", "gateway", "store", "spark"))
+    mesh = own_mesh(services=("kafka", "redis", "gateway", "store", "spark"))
     with penstock.connect(mesh.gateway_url, password=mesh.password, database="alt") as db:
         db.execute("CREATE DATABASE alt PARTITIONS 1")
         db.execute("CREATE STABLE m (ts TIMESTAMP, v DOUBLE) TAGS (g INT)")

@@ -27,11 +27,14 @@ from tests.documents import ROOT
 from tests.stack.conftest import PATIENT, MeshFactory, eventually
 from tests.stack.names import unique
 
-ROOMS = ("kafka", "redis", "gateway")
+SERVICES = ("kafka", "redis", "gateway")
 ENVIRONMENT = {**PATIENT, "PENSTOCK_GATEWAY_WAIT_FOR_JOBS": "false"}
 NUMBERS = ["ts", "n"]
 TYPES = ["TIMESTAMP", "BIGINT"]
 AT = "2026-03-02T09:30:00Z"
+#: handlers get tables, and subscriptions go to the next leader
+TABLES = penstock.SubscriptionOptions(msg_as_table=True, reconnect=True)
+RECONNECT = penstock.SubscriptionOptions(reconnect=True)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     }
     with running_mesh(
         tmp_path_factory.mktemp("kinds"),
-        rooms=ROOMS,
+        services=SERVICES,
         nodes=3,
         environment={**ENVIRONMENT, **groups},
     ) as mesh:
@@ -59,7 +62,12 @@ def client(nodes: RunningMesh) -> Iterator[Connection]:
 
 
 def connected(mesh: RunningMesh) -> Connection:
-    return penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password, timeout=90)
+    return penstock.connect(
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        options=penstock.ConnectionOptions(timeout=90),
+    )
 
 
 def refused(code: str) -> Any:
@@ -86,18 +94,18 @@ def shown(table: penstock.StreamTable) -> list[tuple[Any, ...]]:
 
 
 def test_d4_a_name_is_taken_for_every_group(client: Connection) -> None:
-    client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "numbers", 100)
+    client.ha.create(11, penstock.table(NUMBERS, TYPES), "numbers", 100)
     with refused("E_TABLE_EXISTS"):
-        client.haStreamTable(12, penstock.table(NUMBERS, TYPES), "numbers", 100)
-    client.haStreamTable(12, penstock.table(NUMBERS, TYPES), "others", 100).append(numbers(1))
-    assert [row[0] for row in client.getStreamingRaftGroups("NODE1").rows] == [11, 12]
+        client.ha.create(12, penstock.table(NUMBERS, TYPES), "numbers", 100)
+    client.ha.create(12, penstock.table(NUMBERS, TYPES), "others", 100).append(numbers(1))
+    assert [row[0] for row in client.ha.groups("NODE1").rows] == [11, 12]
 
 
 def test_a_row_alone_goes_straight_to_the_log_and_many_rows_do_not(client: Connection) -> None:
-    table = client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "numbers", 50_000)
+    table = client.ha.create(11, penstock.table(NUMBERS, TYPES), "numbers", 50_000)
 
     def straight() -> int:
-        lines = client.getStreamingStat()["pubTables"]
+        lines = client.ha.stat()["pubTables"]
         return sum(line["straightRecords"] for line in lines if line["table"] == table.name)
 
     written = 0
@@ -127,19 +135,21 @@ def test_a_row_alone_goes_straight_to_the_log_and_many_rows_do_not(client: Conne
 def test_d38_a_keyed_table_keeps_the_first_row_of_a_key_as_in_the_references_example(
     client: Connection,
 ) -> None:
-    t1 = client.share(
-        penstock.keyedStreamTable(
+    t1 = client.ha.share(
+        penstock.keyed_stream_table(
             "id", {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5]}, ["SYMBOL", "INT"]
         ),
         "t1",
     )
     assert shown(t1) == [("A", 1), ("B", 2), ("C", 3), ("D", 4), ("E", 5)]
-    t2 = client.share(penstock.keyedStreamTable("id", ["id", "x"], ["INT", "INT"]), "t2")
+    t2 = client.ha.share(penstock.keyed_stream_table("id", ["id", "x"], ["INT", "INT"]), "t2")
     t2.append({"id": [1, 2, 3], "x": [10, 20, 30]})
     t2.append({"id": [3, 4, 5], "x": [35, 45, 55]})
     assert shown(t2) == [(1, 10), (2, 20), (3, 30), (4, 45), (5, 55)]
-    t = client.share(
-        penstock.keyedStreamTable(["sym", "id"], ["sym", "id", "val"], ["SYMBOL", "INT", "DOUBLE"]),
+    t = client.ha.share(
+        penstock.keyed_stream_table(
+            ["sym", "id"], ["sym", "id", "val"], ["SYMBOL", "INT", "DOUBLE"]
+        ),
         "t",
     )
     t.append({"sym": [*"ABCDE"], "id": [5, 4, 3, 2, 1], "val": [52.1, 64.2, 25.5, 48.8, 71.9]})
@@ -161,16 +171,16 @@ def test_d38_a_latest_keyed_table_takes_newer_rows_and_drops_ties_as_in_the_refe
     client: Connection,
 ) -> None:
     first = {"id": [*"ABCDE"], "x": [1, 2, 3, 4, 5], "timeCol": times(1, 2, 3, 4, 5)}
-    t1 = client.share(
-        penstock.latestKeyedStreamTable("id", "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]),
+    t1 = client.ha.share(
+        penstock.latest_keyed_stream_table("id", "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]),
         "t1",
     )
     begun = [("A", 1, 1), ("B", 2, 2), ("C", 3, 3), ("D", 4, 4), ("E", 5, 5)]
     assert shown(t1) == begun
     t1.append({"id": [*"DEF"], "x": [6, 7, 8], "timeCol": times(5, 5, 5)})
     assert shown(t1) == [*begun, ("D", 6, 5), ("F", 8, 5)]
-    t3 = client.share(
-        penstock.latestKeyedStreamTable(
+    t3 = client.ha.share(
+        penstock.latest_keyed_stream_table(
             ["id", "x"], "timeCol", first, ["SYMBOL", "INT", "TIMESTAMP"]
         ),
         "t3",
@@ -185,10 +195,10 @@ def test_d38_a_latest_keyed_table_takes_newer_rows_and_drops_ties_as_in_the_refe
         "dateCol": times(0, 0, 0, 0, 0),
         "timeCol": [1, 2, 3, 4, 5],
     }
-    made = penstock.latestKeyedStreamTable(
+    made = penstock.latest_keyed_stream_table(
         "id", ["dateCol", "timeCol"], days, ["SYMBOL", "INT", "DATE", "TIME"]
     )
-    t4 = client.share(made, "t4")
+    t4 = client.ha.share(made, "t4")
     t4.append(
         {"id": [*"DE"], "x": [4, 5], "dateCol": [*times(0), *times(0, day=11)], "timeCol": [4, 5]}
     )
@@ -205,8 +215,8 @@ def test_d38_a_latest_keyed_table_takes_newer_rows_and_drops_ties_as_in_the_refe
 def test_d38_a_changelog_tells_new_from_updated_and_shows_the_latest_as_in_the_references_example(
     client: Connection,
 ) -> None:
-    stream = client.share(
-        penstock.changelogStreamTable(
+    stream = client.ha.share(
+        penstock.changelog_stream_table(
             ["sym", "time"], ["sym", "time", "price"], ["STRING", "DATETIME", "DOUBLE"]
         ),
         "tick",
@@ -222,12 +232,12 @@ def test_d38_a_changelog_tells_new_from_updated_and_shows_the_latest_as_in_the_r
             )
         )
 
-    client.subscribe_table(None, "tick", "changes", 0, handler, True, reconnect=True)
+    client.ha.subscribe("tick", handler, "changes", offset=0, options=TABLES)
     stream.append(
         {"sym": ["000001.SH"] * 4, "time": times(1, 2, 1, 2), "price": [14.66, 105.6, 89.72, 69.34]}
     )
     assert shown(stream) == [("000001.SH", 1, 89.72), ("000001.SH", 2, 69.34)]
-    every = client.getStreamTableChangelog("tick")
+    every = client.ha.table("tick").changelog()
     assert every.table.column_names == ["changelog_type", "sym", "time", "price"]
     assert every.table.column("changelog_type").to_pylist() == ["N", "N", "U", "U"]
     assert every.table.column("price").to_pylist() == [14.66, 105.6, 89.72, 69.34]
@@ -236,7 +246,7 @@ def test_d38_a_changelog_tells_new_from_updated_and_shows_the_latest_as_in_the_r
     stream.append([{"sym": "000001.SH", "time": times(2)[0], "price": 1.0, "changelog_type": "D"}])
     assert stream.changelog().table.column("changelog_type").to_pylist()[-1] == "D"
     with refused("is no changelog"):
-        client.getStreamTableChangelog(client.share(penstock.streamTable(["x"], ["INT"]), "plain"))
+        client.ha.share(penstock.stream_table(["x"], ["INT"]), "plain").changelog()
 
 
 def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection) -> None:
@@ -244,7 +254,7 @@ def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection
     client.execute(
         f"CREATE STREAM TABLE latest {columns} WITH (raft_group=11, cache_limit=100, key_column='sym', key_rule='latest', time_column='ts')"
     )
-    latest = client.stream_table("latest")
+    latest = client.ha.table("latest")
     latest.append([{"ts": AT, "sym": "A", "n": 1}])
     latest.append([{"ts": AT, "sym": "A", "n": 2}])
     latest.append([{"ts": AT.replace("30:00", "30:01"), "sym": "A", "n": 3}])
@@ -274,22 +284,22 @@ def test_d38_the_same_in_sql_and_what_does_not_fit_is_refused(client: Connection
                 f"CREATE STREAM TABLE wrong {columns} WITH (raft_group=11, cache_limit=100, {options})"
             )
     with refused("not a stream table"):
-        client.haStreamTable(11, penstock.streamTable(NUMBERS, TYPES), "wrong", 100)
+        client.ha.create(11, penstock.stream_table(NUMBERS, TYPES), "wrong", 100)
 
 
 @pytest.mark.long
 def test_d38_keys_and_times_are_known_to_the_next_leader(own_mesh: MeshFactory) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         kinds = {
-            "first": penstock.keyedStreamTable("ts", NUMBERS, TYPES),
-            "latest": penstock.latestKeyedStreamTable("ts", "n", NUMBERS, TYPES),
-            "log": penstock.changelogStreamTable("ts", NUMBERS, TYPES),
+            "first": penstock.keyed_stream_table("ts", NUMBERS, TYPES),
+            "latest": penstock.latest_keyed_stream_table("ts", "n", NUMBERS, TYPES),
+            "log": penstock.changelog_stream_table("ts", NUMBERS, TYPES),
         }
-        tables = {name: client.share(definition, name) for name, definition in kinds.items()}
+        tables = {name: client.ha.share(definition, name) for name, definition in kinds.items()}
         for table in tables.values():
             table.append(numbers(5))
-        mesh.kill(client.getStreamingLeader(11).lower())
+        mesh.kill(client.ha.leader(11).lower())
         for table in tables.values():
             for n in (4, 5, 6):
                 table.append(numbers(n))
@@ -309,14 +319,13 @@ def test_d38_keys_and_times_are_known_to_the_next_leader(own_mesh: MeshFactory) 
 
 def test_d39_rows_leave_memory_by_their_time(client: Connection) -> None:
     """The reference's example: a row a minute, purged each 7 hours down to 2."""
-    made = penstock.streamTable(["time", "x"], ["TIMESTAMP", "INT"])
-    table = client.enableTableShareAndPersistence(
+    made = penstock.stream_table(["time", "x"], ["TIMESTAMP", "INT"])
+    table = client.ha.share(
         made,
         "st1",
-        asynWrite=False,
-        cachePurgeTimeColumn="time",
-        cachePurgeInterval="7H",
-        cacheRetentionTime="2H",
+        options=penstock.StreamTableOptions(
+            cache_purge_time_column="time", cache_purge_interval="7H", cache_retention_time="2H"
+        ),
     )
     minutes = [datetime.fromtimestamp(1_546_300_800 + 60 * m, UTC) for m in range(1, 1001)]
     in_memory = 0
@@ -324,7 +333,7 @@ def test_d39_rows_leave_memory_by_their_time(client: Connection) -> None:
         table.submit({"time": [minute], "x": [1]})
         in_memory = in_memory + 1 if in_memory < 420 else 121
     table.append({"time": minutes[600:601], "x": [1]})
-    meta = client.getPersistenceMeta("st1")
+    meta = client.ha.meta("st1")
     assert (meta["totalSize"], meta["sizeInMemory"]) == (601, in_memory + 1)
     assert (
         meta["memoryOffset"] == meta["totalSize"] - meta["sizeInMemory"] and meta["diskOffset"] == 0
@@ -336,12 +345,14 @@ def test_d39_files_are_compressed_or_not(nodes: RunningMesh, client: Connection)
     sizes = {}
     for compress in (True, False):
         name = f"compress_{compress}".lower()
-        table = client.enableTableShareAndPersistence(
-            penstock.streamTable(NUMBERS, TYPES), name, asynWrite=False, compress=compress
+        table = client.ha.share(
+            penstock.stream_table(NUMBERS, TYPES),
+            name,
+            options=penstock.StreamTableOptions(compress=compress),
         )
         table.append({"ts": [AT] * 20_000, "n": [7] * 20_000})
-        meta = client.getPersistenceMeta(name)
-        eventually(lambda n=name: client.getPersistenceMeta(n)["sizeOnDisk"] == 20_000)  # type: ignore[misc]
+        meta = client.ha.meta(name)
+        eventually(lambda n=name: client.ha.meta(n)["sizeOnDisk"] == 20_000)  # type: ignore[misc]
         sizes[compress] = sum(
             f.stat().st_size for f in Path(meta["persistenceDir"]).glob("*.arrow")
         )
@@ -384,13 +395,15 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
     """asynWrite may lose what was under way when program and leader die together, and nothing else;
     without it no row that was told to be there is lost, whatever dies.
     """
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         for asynchronous in (True, False):
             name = f"ha.kept_{asynchronous}".lower()
             client.execute("CREATE DATABASE IF NOT EXISTS ha")
-            table = client.enableTableShareAndPersistence(
-                penstock.streamTable(NUMBERS, TYPES), name, asynWrite=asynchronous
+            table = client.ha.share(
+                penstock.stream_table(NUMBERS, TYPES),
+                name,
+                options=penstock.StreamTableOptions(async_write=asynchronous),
             )
             writer = program("append", mesh.gateway_url, mesh.user, mesh.password, name)
             printed = Lines(writer)
@@ -398,7 +411,7 @@ def test_d39_levels_asynchronous_and_synchronous_over_kills(own_mesh: MeshFactor
             if asynchronous:
                 mesh.kill("kafka", signal.SIGSTOP)  # the log takes nothing more
                 eventually(lambda p=printed, t=table: len(p.found) > len(t) + 100)  # type: ignore[misc]
-            leader = client.getStreamingLeader(11)
+            leader = client.ha.leader(11)
             writer.kill()
             writer.wait()
             mesh.kill(leader.lower())
@@ -463,24 +476,24 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
         check=True,
     )
     noted = {**ENVIRONMENT, "LD_PRELOAD": str(library), "SYNCED": str(synced)}
-    with running_mesh(home, rooms=ROOMS, nodes=3, environment=noted) as mesh:
+    with running_mesh(home, services=SERVICES, nodes=3, environment=noted) as mesh:
         with connected(mesh) as client:
             for mode in (0, 1):
-                table = client.enableTableShareAndPersistence(
-                    penstock.streamTable(NUMBERS, TYPES),
+                table = client.ha.share(
+                    penstock.stream_table(NUMBERS, TYPES),
                     f"mode{mode}",
-                    asynWrite=False,
-                    flushMode=mode,
+                    options=penstock.StreamTableOptions(flush_mode=mode),
                 )
                 for n in range(50):
                     table.append(numbers(n))
         supervisor = int(mesh.state()["supervisor"])
-        rooms = [
-            mesh.pid(room) for room in ("kafka", "redis", "gateway", "node1", "node2", "node3")
+        services = [
+            mesh.pid(service)
+            for service in ("kafka", "redis", "gateway", "node1", "node2", "node3")
         ]
-        for pid in (supervisor, *rooms):
+        for pid in (supervisor, *services):
             os.kill(pid, signal.SIGSTOP)
-        for pid in (supervisor, *rooms):
+        for pid in (supervisor, *services):
             os.kill(pid, signal.SIGKILL)
     sizes: dict[str, int] = {}
     for line in synced.read_text(encoding="utf-8").splitlines():
@@ -494,12 +507,12 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
             index.unlink()
     shutil.rmtree(home / "tables")
     with (
-        running_mesh(home, rooms=ROOMS, nodes=3, environment=ENVIRONMENT) as mesh,
+        running_mesh(home, services=SERVICES, nodes=3, environment=ENVIRONMENT) as mesh,
         connected(mesh) as client,
     ):
         left = {}
         for mode in (0, 1):
-            table = client.stream_table(f"ha.mode{mode}")
+            table = client.ha.table(f"ha.mode{mode}")
             eventually(lambda t=table: t.append(numbers(-1)), 60)  # type: ignore[misc]
             found = eventually(
                 lambda t=table: (
@@ -518,10 +531,10 @@ def test_d39_flush_mode_1_survives_a_power_cut_and_0_does_not(tmp_path: Path) ->
 def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed(
     own_mesh: MeshFactory, tmp_path: Path
 ) -> None:
-    mesh = own_mesh(rooms=ROOMS, nodes=3, environment=ENVIRONMENT)
+    mesh = own_mesh(services=SERVICES, nodes=3, environment=ENVIRONMENT)
     with connected(mesh) as client:
         client.execute("CREATE DATABASE IF NOT EXISTS ha")
-        table = client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "ha.numbers", 10_000)
+        table = client.ha.create(11, penstock.table(NUMBERS, TYPES), "ha.numbers", 10_000)
         files = [tmp_path / f"rows{i}" for i in range(3)]
         programs = [
             program(
@@ -545,15 +558,15 @@ def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed
                     total += 1
 
             def worked_off() -> bool:
-                return client.getTopicProcessedOffset(topic) == total - 1
+                return client.ha.processed_offset(topic) == total - 1
 
             write(20)
             eventually(worked_off)
             (first,) = [i for i in range(3) if got(i)]
             assert got(first) == list(range(20))
-            connections = [c for c in client.getStreamingStat()["pubConns"] if c["topic"] == topic]
+            connections = [c for c in client.ha.stat()["pubConns"] if c["topic"] == topic]
             assert [c["executes"] for c in connections].count(True) == 1 and len(connections) == 3
-            assert {c["node"] for c in connections} == {client.getStreamingLeader(11)}
+            assert {c["node"] for c in connections} == {client.ha.leader(11)}
             # the program that works rows off dies: another one goes on where it was
             programs[first].kill()
             programs[first].wait()
@@ -563,16 +576,16 @@ def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed
             assert got(second) == list(range(20, 40))
             # the leader dies: rows go on, to whoever had them unless that one is very late at the
             # next leader
-            mesh.kill(client.getStreamingLeader(11).lower())
+            mesh.kill(client.ha.leader(11).lower())
             write(20)
             eventually(worked_off)
             (third,) = [i for i in range(3) if i not in (first, second)]
             assert sorted(got(second) + got(third)) == list(range(20, 60))
             with refused("raftGroup of subscription 11/ha.numbers/ha_sub is 11"):
-                client.unsubscribeTable("NODE2", "ha.numbers", "ha_sub")
-            client.unsubscribeTable("NODE2", "ha.numbers", "ha_sub", raftGroup=11)
-            eventually(lambda: client.getTopicProcessedOffset(topic) == -1)
-            assert [c for c in client.getStreamingStat()["pubConns"] if c["topic"] == topic] == []
+                client.ha.unsubscribe("ha.numbers", "ha_sub", server="NODE2")
+            client.ha.unsubscribe("ha.numbers", "ha_sub", server="NODE2", raft_group=11)
+            eventually(lambda: client.ha.processed_offset(topic) == -1)
+            assert [c for c in client.ha.stat()["pubConns"] if c["topic"] == topic] == []
         finally:
             for running in programs:
                 running.kill()
@@ -580,21 +593,25 @@ def test_d36_several_programs_subscribe_and_one_gets_the_rows_until_it_is_killed
 
 
 def test_d36_what_goes_together_and_what_does_not(client: Connection) -> None:
-    client.haStreamTable(11, penstock.table(NUMBERS, TYPES), "numbers", 1000)
+    client.ha.create(11, penstock.table(NUMBERS, TYPES), "numbers", 1000)
     with refused("E_NO_GROUP"):
-        client.subscribe_table(None, "numbers", "a", handler=print, raft_group=13)
+        client.ha.subscribe(
+            "numbers", print, "a", options=penstock.SubscriptionOptions(raft_group=13)
+        )
     # the group that works rows off need not be the one that keeps them
-    shared = client.subscribe_table(None, "numbers", "a", handler=print, raft_group=12)
+    shared = client.ha.subscribe(
+        "numbers", print, "a", options=penstock.SubscriptionOptions(raft_group=12)
+    )
     assert shared.options.reconnect and shared.options.persist_offset
     with connected_like(client) as other:
         with refused("E_SUBSCRIPTION_EXISTS"):
-            other.subscribe_table(shared.served_by, "numbers", "a", handler=print, reconnect=True)
-        alone = other.subscribe_table(None, "numbers", "b", handler=print, reconnect=True)
+            other.ha.subscribe("numbers", print, "a", server=shared.served_by, options=RECONNECT)
+        alone = other.ha.subscribe("numbers", print, "b", options=RECONNECT)
         with refused("E_RAFT_GROUP"):
-            other.unsubscribe_table(None, "numbers", "b", raft_group=11)
+            other.ha.unsubscribe("numbers", "b", raft_group=11)
         assert not alone.wait(0)
-        other.unsubscribe_table(None, "numbers", "b")
-        other.unsubscribe_table(None, "numbers", "a", raft_group=12)
+        other.ha.unsubscribe("numbers", "b")
+        other.ha.unsubscribe("numbers", "a", raft_group=12)
     assert shared.wait(30) and shared.cancelled
 
 

@@ -230,7 +230,10 @@ def plainly(rows: list[tuple[Any, ...]]) -> list[str]:
 @pytest.fixture
 def db(mesh: RunningMesh) -> Iterator[penstock.Connection]:
     with penstock.connect(
-        mesh.gateway_url, password=mesh.password, database=unique("law"), timeout=150
+        mesh.gateway_url,
+        password=mesh.password,
+        database=unique("law"),
+        options=penstock.ConnectionOptions(timeout=150),
     ) as connection:
         yield connection
 

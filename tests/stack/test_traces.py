@@ -94,7 +94,7 @@ def test_a_write_is_found_again_in_results_notifications_and_logs(
         lines = subprocess.run(
             command, capture_output=True, text=True, timeout=60, check=True
         ).stdout.splitlines()
-        return {(about["room"], about["event"]) for about in map(json.loads, lines)}
+        return {(about["service"], about["event"]) for about in map(json.loads, lines)}
 
     wanted = {
         ("gateway", "rows are in the log"),

@@ -171,7 +171,7 @@ def test_a_view_without_into_owns_its_table(edge: RunningMesh) -> None:
 
 
 def test_rows_that_do_not_fit_stop_a_view_or_are_dead_letters(edge: RunningMesh) -> None:
-    """Over a link, and with the room killed: every row that fits is there once, and of the others
+    """Over a link, and with the service killed: every row that fits is there once, and of the others
     each is known.
     """
     with client_of(edge) as near:

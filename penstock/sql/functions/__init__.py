@@ -1,5 +1,5 @@
-"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`. docs/sql.md is
-made from both.
+"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`.
+docs/sql-functions.md is made from both.
 """
 
 from penstock.sql.functions import conditional, convert, math, text, time

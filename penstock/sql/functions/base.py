@@ -1,8 +1,8 @@
 """Scalar functions, and the registry that holds them all.
 
 An entry says its name, its parameters, its result type and how it is built in polars; its docstring
-is the text of the function's line in docs/sql.md. The compiler checks a call once, so builders get
-what they asked for:
+is the text of the function's line in docs/sql-functions.md. The compiler checks a call once, so
+builders get what they asked for:
 
     number      numeric or BOOL, as it is        double    the same as Float64
     integer     an integer, as Int64             text      VARCHAR, NCHAR or a JSON value, as String

@@ -28,7 +28,7 @@ from tests.documents import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-ROOMS = (
+SERVICES = (
     GatewaySettings,
     SparkSettings,
     StoreSettings,
@@ -107,7 +107,7 @@ def test_services_that_connect_outwards_are_told_where_they_may(
     }
     for key, value in given.items():
         monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", value))
-    kind = {room.room: room for room in ROOMS}[name]
+    kind = {service.service: service for service in SERVICES}[name]
     loaded = kind.load()
     assert loaded.external_allow == ()
     assert getattr(loaded, "notify_allow", ()) == ()
@@ -127,7 +127,7 @@ def test_images_run_as_somebody_else_than_root() -> None:
     )[1:]
     final = {s.split(" AS ")[1].split()[0]: s for s in stages}
     assert (
-        "USER 10001" in final["room"]
+        "USER 10001" in final["service"]
         and "USER 10001" in final["spark"]
         and "USER haproxy" in final["edge"]
     )
@@ -143,10 +143,12 @@ def test_images_ask_for_memory_as_an_embedded_mesh_does() -> None:
     assert set(f"{name}={value}" for name, value in ALLOCATORS.items()) <= set(base.split())
 
 
-def test_variables_of_rooms_are_settings() -> None:
+def test_variables_of_services_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {
-        f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields
+        f"PENSTOCK_{service.service.upper()}_{f.upper()}"
+        for service in SERVICES
+        for f in service.model_fields
     }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     for name, service in OURS.items():
@@ -205,13 +207,13 @@ def test_each_service_has_its_own_secrets_and_no_more() -> None:
     assert {s["file"].rpartition("/")[2] for s in COMPOSE["secrets"].values()} == files_made
 
 
-def test_prometheus_reads_names_in_the_metrics_of_every_room() -> None:
-    rooms, _ = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))[
+def test_prometheus_reads_names_in_the_metrics_of_every_service() -> None:
+    services, _ = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))[
         "scrape_configs"
     ]
-    assert rooms["authorization"] == {"credentials_file": "/run/secrets/metrics_key"}
+    assert services["authorization"] == {"credentials_file": "/run/secrets/metrics_key"}
     assert SERVICES["prometheus"]["secrets"] == ["metrics_key"]
-    for name in rooms["dns_sd_configs"][0]["names"]:
+    for name in services["dns_sd_configs"][0]["names"]:
         assert (
             SERVICES[name]["environment"]["PENSTOCK_METRICS_KEY_FILE"] == "/run/secrets/metrics_key"
         ), name
@@ -261,7 +263,7 @@ def test_alerts_ask_for_metrics_that_exist() -> None:
         assert named(rule["expr"]) <= metrics_of_the_code(), rule["alert"]
 
 
-def test_prometheus_asks_every_room() -> None:
+def test_prometheus_asks_every_service() -> None:
     config = yaml.safe_load((OBSERVE / "prometheus.yml").read_text(encoding="utf-8"))
     asked = {
         name
@@ -269,10 +271,10 @@ def test_prometheus_asks_every_room() -> None:
         for found in job.get("dns_sd_configs", ())
         for name in found["names"]
     }
-    rooms = {
+    services = {
         n for n, s in OURS.items() if "PENSTOCK_KAFKA_BOOTSTRAP" in s.get("environment", {})
     } - {"init", "feeder"}
-    assert asked == rooms
+    assert asked == services
     mounted = [v for v in SERVICES["prometheus"]["volumes"] if v.startswith("./")]
     assert all((ROOT / v.split(":")[0]).is_file() for v in mounted)
     assert all(

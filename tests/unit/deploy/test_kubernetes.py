@@ -13,7 +13,7 @@ import yaml
 from penstock.config.raft import parse_groups
 from penstock.config.settings import Settings
 from tests.documents import ROOT
-from tests.unit.deploy.test_compose import COMPOSE, OURS, ROOMS
+from tests.unit.deploy.test_compose import COMPOSE, OURS, SERVICES
 
 DIRECTORY = ROOT / "deploy/kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load(
@@ -54,7 +54,7 @@ def test_objects_are_valid(found: dict[str, Any]) -> None:
     validate.validate(found, "1.31", strict=True)
 
 
-def test_every_room_of_the_stack_is_here() -> None:
+def test_every_service_of_the_stack_is_here() -> None:
     services = {n: s for n, s in OURS.items() if n not in _COMPOSE_ONLY}
     assert {_workload(n) for n in services} <= WORKLOADS.keys()
     for name, service in services.items():
@@ -74,7 +74,9 @@ def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
 def test_variables_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {
-        f"PENSTOCK_{room.room.upper()}_{f.upper()}" for room in ROOMS for f in room.model_fields
+        f"PENSTOCK_{service.service.upper()}_{f.upper()}"
+        for service in SERVICES
+        for f in service.model_fields
     }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]

@@ -1,5 +1,5 @@
-"""ARCHITECTURE and docs/security.md name the tests that hold their promises; `test_links.py` holds
-that these exist.
+"""ARCHITECTURE, docs/services.md and docs/security.md name the tests that hold their promises;
+`test_links.py` holds that these exist.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import pytest
 
 from tests.documents import ROOT
 
-_PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+_PAGES = ("ARCHITECTURE.md", "docs/services.md")
 _SECTIONS = {
-    s.partition("\n")[0].strip("# "): s.partition("\n")[2]
-    for s in re.split(r"^(?=##+ )", _PAGE, flags=re.MULTILINE)[1:]
+    (page, s.partition("\n")[0].strip("# ")): s.partition("\n")[2]
+    for page in _PAGES
+    for s in re.split(r"^(?=##+ )", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1:
+    ]
 }
 _PROMISES = ("*Gives*", "*After a crash*", "- ")
 #: in front of a list, which names them
@@ -28,13 +31,15 @@ def promises(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("section", [s for s, text in _SECTIONS.items() if promises(text)])
-def test_each_promise_names_its_test(section: str) -> None:
+@pytest.mark.parametrize(
+    "section", [s for s, text in _SECTIONS.items() if promises(text)], ids="#".join
+)
+def test_each_promise_names_its_test(section: tuple[str, str]) -> None:
     assert not [p for p in promises(_SECTIONS[section]) if "tests/" not in p]
 
 
 def test_promises_are_found() -> None:
-    rooms = {
+    services = {
         "gateway",
         "spark_jobs",
         "services/store",
@@ -43,12 +48,12 @@ def test_promises_are_found() -> None:
         "services/federation",
         "services/tables",
     }
-    for room in rooms:
-        found = promises(_SECTIONS[room])
+    for service in services:
+        found = promises(_SECTIONS["docs/services.md", service])
         assert {p.partition(":")[0] for p in found if p[0] == "*"} == {
             "*Gives*",
             "*After a crash*",
-        }, room
+        }, service
     assert sum(len(promises(text)) for text in _SECTIONS.values()) > 40
 
 

@@ -20,7 +20,7 @@ from services.tables.settings import TablesSettings
 from spark_jobs.settings import SparkSettings
 from tests.documents import ROOT
 
-ROOMS = (
+SERVICES = (
     GatewaySettings,
     SparkSettings,
     StoreSettings,
@@ -77,8 +77,12 @@ def test_documented_status_is_the_gateways() -> None:
 
 def test_every_setting_is_documented_and_no_other() -> None:
     wanted = {f"PENSTOCK_{name.upper()}" for name in Settings.model_fields}
-    for room in ROOMS:
-        own = [name for name in vars(room).get("__annotations__", {}) if name in room.model_fields]
-        wanted |= {f"PENSTOCK_{room.room.upper()}_{name.upper()}" for name in own}
+    for service in SERVICES:
+        own = [
+            name
+            for name in vars(service).get("__annotations__", {})
+            if name in service.model_fields
+        ]
+        wanted |= {f"PENSTOCK_{service.service.upper()}_{name.upper()}" for name in own}
     page = (DOCS / "operations.md").read_text(encoding="utf-8").partition("### Shared")[2]
     assert set(re.findall(r"^\| `(PENSTOCK_\w+)` \|", page, re.MULTILINE)) == wanted

@@ -1,5 +1,5 @@
 """A Redis that is not there, asked once: what needs it says so, without the retries that a running
-room wants.
+service wants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nothing that comes over a network is unpickled or evaluated: no room imports what could."""
+"""Nothing that comes over a network is unpickled or evaluated: no service imports what could."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = sorted(
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_room_can_unpickle(path: Path) -> None:
+def test_no_service_can_unpickle(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

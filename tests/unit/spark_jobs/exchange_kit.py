@@ -24,6 +24,7 @@ from penstock.sql.plan import Column, StreamPlan
 from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
+from penstock.windows import KernelContext
 from spark_jobs.input import Records
 from spark_jobs.processor.clocks import numbered
 from spark_jobs.processor.exchange import ExchangeProcessor
@@ -239,6 +240,7 @@ class _Worker:
         )
         self.driver = ""
         self.failpoints = Failpoints()
+        self.kernels = KernelContext()
         self.publisher = exchange.log
         self.admin = _Admin()
         self.guard = SimpleNamespace(enforce=lambda: None)

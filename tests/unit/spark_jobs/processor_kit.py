@@ -26,6 +26,7 @@ from penstock.sql.plan import Column, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
+from penstock.windows import KernelContext
 from spark_jobs.input import Records
 from spark_jobs.processor.exchange import ExchangeProcessor
 from spark_jobs.processor.processor import PartitionProcessor
@@ -168,6 +169,7 @@ class MemoryWorker(Worker):
             know=lambda ids: None,
             wait_for=lambda condition, timeout: None,
         )
+        self.kernels = KernelContext()
         self._reports = ThreadPoolExecutor(1)
         self._codecs = {}
         self._targets = {}

@@ -9,6 +9,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from penstock.rows.rows import Rows
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.plan import Member, Origin, StreamPlan
 from spark_jobs.processor.route import PARTITIONS, Route, Taken, columns_to_send, newest
@@ -40,7 +41,7 @@ def frame(*rows: tuple[str, int, int | None, int | None], op: int = UPSERT) -> p
 
 
 def taken(rows: pl.DataFrame) -> Taken:
-    return Taken(1, "ts", rows)
+    return Taken(1, "ts", Rows.of_frame(rows))
 
 
 class Stored:
@@ -173,8 +174,8 @@ def test_tables_of_a_virtual_source_leave_as_one_in_the_order_of_the_log() -> No
         )
 
     chunk = [
-        Taken(101, "ts", written("p", "a", 0, 2, 3), (2, "old")),
-        Taken(102, "ts", written("q", "b", 1, 4), (4, "new")),
+        Taken(101, "ts", Rows.of_frame(written("p", "a", 0, 2, 3)), (2, "old")),
+        Taken(102, "ts", Rows.of_frame(written("q", "b", 1, 4)), (4, "new")),
     ]
     [(_, part)], failed = route.split(chunk, None)
     assert failed is None

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.sql.plan import Interval
 from penstock.windows.boundaries import Grid
-from penstock.windows.calls import SHARED, Call, Shared
+from penstock.windows.calls import Call
+from penstock.windows.context import KernelContext, SharedAnswers
 from penstock.windows.interval import IntervalKernel
 from penstock.windows.row_reader import RowReader
 from tests.unit.windows.plans import BY_TABLE, Table, aggregate, duration, frame, window_plan
@@ -129,7 +130,7 @@ def test_a_sum_is_added_up_in_order_from_where_it_was():
 
 
 def test_who_asks_second_gets_what_the_first_one_got():
-    shared = Shared()
+    shared = SharedAnswers()
     rows_ = pl.DataFrame({"a": [1]})
     others = pl.DataFrame({"a": [1]})
     with shared.among(rows_):
@@ -154,8 +155,9 @@ def test_streams_that_share_publish_what_each_would_alone(all_writes, cuts, trig
     pieces = cut(all_writes, cuts)
     together = []
     alone = []
-    for into, scope in ((together, SHARED.among), (alone, nullcontext)):
-        kernels = [IntervalKernel(plan), IntervalKernel(plan), IntervalKernel(other)]
+    context = KernelContext()
+    for into, scope in ((together, context.answers.among), (alone, nullcontext)):
+        kernels = [IntervalKernel(p, context=context) for p in (plan, plan, other)]
         for n, piece in enumerate(pieces):
             with scope(piece):
                 into += [
@@ -180,7 +182,8 @@ def cut(all_writes, cuts):
 
 def test_a_hundred_streams_evaluate_their_expressions_once(monkeypatch):
     plan = replace(window_plan(keys=BY_TABLE), where="v > 0")
-    kernels = [IntervalKernel(replace(plan, stream_id=n)) for n in range(100)]
+    context = KernelContext()
+    kernels = [IntervalKernel(replace(plan, stream_id=n), context=context) for n in range(100)]
     asked = []
     monkeypatch.setattr(
         RowReader,
@@ -190,7 +193,7 @@ def test_a_hundred_streams_evaluate_their_expressions_once(monkeypatch):
     tables = [Table() for _ in kernels]
     for start in range(3):
         rows_ = frame([[("d1", start * 20_000 + 1, 1.0), ("d2", start * 20_000 + 2, 2.0)]], start)
-        with SHARED.among(rows_):
+        with context.answers.among(rows_):
             for kernel, table in zip(kernels, tables, strict=True):
                 table.take(kernel.apply(rows_))
     assert len(asked) == 3

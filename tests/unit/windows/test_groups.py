@@ -16,6 +16,7 @@ from penstock.windows import key_index as module
 from penstock.windows.groups import Groups
 from penstock.windows.key_index import KeyIndex
 from penstock.windows.scope import Scope
+from penstock.windows.table_names import TableNames
 from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
 
@@ -59,7 +60,7 @@ def test_keys_with_one_hash_are_told_apart_by_the_other(monkeypatch):
 
 
 def groups(**given_):
-    return Groups(Scope(window_plan(**given_)))
+    return Groups(Scope(window_plan(**given_)), TableNames())
 
 
 def numbers(made, rows):
@@ -84,7 +85,7 @@ def test_child_tables_have_automatic_names_and_a_group_id():
 @pytest.mark.parametrize("keys", [BY_TABLE, BY_TAG])
 def test_results_go_where_what_they_are_made_of_is(keys):
     plan = window_plan(keys=keys)
-    made = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
+    made = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))), TableNames())
     numbers(
         made,
         frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d3", 2, 1.0)]]).with_columns(
@@ -109,7 +110,7 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
     assert made.about().drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
     plan = made.plan
-    near = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))))
+    near = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))), TableNames())
     numbers(near, frame([[("d1", 1, 1.0)]]))
     assert near.about().equals(made.about())  # all that have no groups would be in one partition
     assert not made.solo

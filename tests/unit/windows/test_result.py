@@ -15,12 +15,13 @@ from penstock.windows.groups import Groups
 from penstock.windows.projection import Projection
 from penstock.windows.result import Results
 from penstock.windows.scope import Scope, evaluate
+from penstock.windows.table_names import TableNames
 from tests.unit.windows.plans import TIMESTAMP, aggregate, frame, window_plan
 
 
 def results(plan):
     scope = Scope(plan)
-    groups = Groups(scope)
+    groups = Groups(scope, TableNames())
     groups.numbers(frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]]).with_columns(groups.expressions))
     return Results(scope, groups)
 

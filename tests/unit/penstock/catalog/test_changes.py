@@ -368,7 +368,7 @@ def test_table_options(catalog: Catalog) -> None:
 
 
 def test_resume_is_counted_for_views_that_stop_at_a_row(catalog: Catalog) -> None:
-    """So the federation room sees it, though such a view is `running` to the catalog all the
+    """So the federation service sees it, though such a view is `running` to the catalog all the
     while.
     """
     kinds: tuple[Any, ...] = ("retry", "stop", "drop")

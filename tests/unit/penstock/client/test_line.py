@@ -18,7 +18,7 @@ from penstock.client.line import Line
 from tests.certificates import issued
 
 
-def door(connection: ServerConnection, request: Request) -> Response | None:
+def endpoint(connection: ServerConnection, request: Request) -> Response | None:
     return (
         None
         if request.headers["Authorization"] == "Basic me"
@@ -45,7 +45,7 @@ def open_line(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(files.cert, files.key)
         trusted = ssl.create_default_context(cafile=files.ca)
-    with serve(talk, "127.0.0.1", 0, ssl=context, process_request=door) as server:
+    with serve(talk, "127.0.0.1", 0, ssl=context, process_request=endpoint) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"{'https' if trusted else 'http'}://127.0.0.1:{server.socket.getsockname()[1]}/v1/append?table=a.b"
         yield lambda user: Line(url, f"Basic {user}", context=trusted, timeout=5.0)

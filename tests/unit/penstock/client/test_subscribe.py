@@ -44,7 +44,7 @@ def url(answers: list[int]) -> Iterator[str]:
 def test_goes_on_trying_while_a_proxy_has_nobody_behind_it(url: str, answers: list[int]) -> None:
     answers += [503, 502, 429]
     with Subscription(
-        url, "root", "x", {"table": "d.t", "what": "rows"}, patience=20
+        url, "Basic x", {"table": "d.t", "what": "rows"}, patience=20
     ) as subscription:
         assert subscription.next(10).items == [{"n": 1}] and subscription.token == "t1"
     assert not answers
@@ -53,11 +53,11 @@ def test_goes_on_trying_while_a_proxy_has_nobody_behind_it(url: str, answers: li
 def test_gives_up_when_its_patience_is_over(url: str, answers: list[int]) -> None:
     answers += [503] * 1000
     with pytest.raises(RemoteError, match="status 503"):
-        Subscription(url, "root", "x", {"table": "d.t", "what": "rows"}, patience=0.3).open()
+        Subscription(url, "Basic x", {"table": "d.t", "what": "rows"}, patience=0.3).open()
 
 
 def test_a_refusal_is_not_repeated(url: str, answers: list[int]) -> None:
     answers += [401]
     with pytest.raises(AuthError):
-        Subscription(url, "root", "x", {"table": "d.t", "what": "rows"}, patience=20).open()
+        Subscription(url, "Basic x", {"table": "d.t", "what": "rows"}, patience=20).open()
     assert not answers

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from websockets.sync.server import Server, ServerConnection, serve
 
+from penstock.client import gateway as gateway_module
 from penstock.client import writer as module
 from penstock.client.writer import Writer
 from penstock.errors import PenstockError, RemoteError, SchemaError
@@ -65,7 +66,8 @@ def gateway() -> Iterator[Gateway]:
 
 
 def writer(gateway: Gateway) -> Writer:
-    return Writer(gateway.url, "Basic x", "db.t", lambda name: name, window=None, timeout=10.0)
+    client = gateway_module.Gateway(gateway.url, "Basic x", timeout=10.0)
+    return Writer(client, "db.t", lambda name: name, window=None)
 
 
 def test_all_refused_frames_are_told_by_number_and_reason(gateway: Gateway) -> None:

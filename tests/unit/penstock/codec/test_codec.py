@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from penstock import tuning
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import (
     Outgoing,
@@ -29,7 +30,6 @@ from penstock.codec import (
     schema_ids,
     wire_name,
 )
-from penstock.codec.few_rows import MAX_FRAME
 from penstock.errors import SchemaError
 from penstock.rows.partition import hashes, partition
 from penstock.sql.plan import Column
@@ -58,6 +58,7 @@ SLOW = {
     "c_dec": ColumnType("DECIMAL", precision=20, scale=4),
 }
 TIME = Column("ts", ColumnType("TIMESTAMP"))
+_BY_FASTAVRO = tuning.FRAME_ROWS_ENCODED_BY_FASTAVRO
 
 
 def table(
@@ -491,7 +492,7 @@ def leaving(number: int, kinds: dict[str, ColumnType], height: int, text: int = 
     st.lists(
         st.tuples(
             st.sampled_from([NUMBER, TEXT]),
-            st.sampled_from([1, 5, MAX_FRAME, MAX_FRAME + 1, 300]),
+            st.sampled_from([1, 5, _BY_FASTAVRO, _BY_FASTAVRO + 1, 300]),
             st.sampled_from([1, 4000]),
         ),
         min_size=1,

@@ -14,8 +14,8 @@ from polars.testing import assert_frame_equal
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec, avro_schema, frame_of, schema_ids
-from penstock.rows.few import Few
 from penstock.rows.partition import hashes
+from penstock.rows.rows import Rows
 from penstock.sql.plan import Column
 from penstock.types import TIME_LIMITS, ColumnType
 
@@ -145,7 +145,7 @@ def test_a_few_rows_are_encoded_as_their_frame_is(
     codec = codec_of(kinds, short=True)
     numbers: list[Any] = list(range(len(names)))
     values = [bytes([n]) for n in numbers] if kinds["v"].kind == "VARBINARY" else numbers
-    few = Few(
+    few = Rows.of_values(
         {"tbname": names, "ts": numbers, "v": values},
         {"tbname": pl.String(), "ts": pl.Int64(), "v": kinds["v"].polars()},
     )
@@ -153,9 +153,36 @@ def test_a_few_rows_are_encoded_as_their_frame_is(
     assert codec.encode_few_partitioned(few, 4, list(places), **STAMP) == codec.encode_partitioned(
         few.frame, 4, **STAMP
     )
-    alone = codec.encode_few(few.columns, **STAMP, trace="t")
+    alone = codec.encode_few(few, **STAMP, trace="t")
     assert alone is None or [alone] == codec.encode(few.frame, **STAMP, trace="t")
     assert (alone is None) == (kinds["v"].kind == "VARBINARY")
+
+
+@pytest.mark.parametrize(
+    ("column", "fits", "spoils"),
+    [
+        ("ts", FIRST, FIRST - 1),
+        ("n", 127, 128),
+        ("v", "ü" * 4, "ü" * 5),
+        ("c", "ü" * 8, "x" * 9),
+        ("d", None, float("inf")),
+    ],
+)
+def test_a_few_values_become_rows_if_all_fit(column: str, fits: object, spoils: object) -> None:
+    codec = codec_of(KINDS, short=True)
+    values: dict[str, list[Any]] = {"tbname": ["d1"], "ts": [7], **{name: [None] for name in KINDS}}
+    assert codec.few_rows({**values, column: [spoils]}) is None
+    rows = codec.few_rows({**values, column: [fits]})
+    assert rows is not None
+    value = codec.encode_few(rows, **STAMP, trace=None)
+    assert value is not None
+    [row] = codec.decode([value]).rows.to_dicts()
+    assert row[column] == fits
+
+
+def test_a_table_that_the_short_cut_does_not_know_makes_no_rows_of_values() -> None:
+    codec = codec_of({"v": ColumnType("VARBINARY", 9)}, short=True)
+    assert codec.few_rows({"tbname": ["d1"], "ts": [7], "v": [b"x"]}) is None
 
 
 def test_records_with_and_without_counts_of_their_writes_are_numbered_in_turn() -> None:

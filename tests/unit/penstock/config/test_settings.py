@@ -13,14 +13,14 @@ from penstock.errors import ConfigError
 
 
 class AtticSettings(Settings):
-    room: ClassVar[str] = "attic"
+    service: ClassVar[str] = "attic"
 
     key: SecretStr | None = None
     boxes: int = 3
     tags: list[str] = []
 
 
-def test_room_variable_wins_over_shared_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_service_variable_wins_over_shared_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_LOG_LEVEL", "ERROR")
     monkeypatch.setenv("PENSTOCK_ATTIC_LOG_LEVEL", "DEBUG")
     monkeypatch.setenv("PENSTOCK_ATTIC_TAGS", '["a", "b"]')

@@ -7,7 +7,7 @@ import pytest
 from penstock.mesh import doctor
 
 
-def room(state: str = "ready", why: str = "", restarts: int = 0) -> dict[str, Any]:
+def service(state: str = "ready", why: str = "", restarts: int = 0) -> dict[str, Any]:
     return {"state": state, "why": why, "restarts": restarts}
 
 
@@ -15,17 +15,17 @@ def grades(findings: list[doctor.Finding]) -> list[str]:
     return [f.grade for f in findings]
 
 
-def test_rooms() -> None:
-    assert grades(doctor.rooms(None)) == ["bad"]
+def test_services() -> None:
+    assert grades(doctor.services(None)) == ["bad"]
     state = {
-        "rooms": {
-            "a": room(),
-            "b": room(restarts=2),
-            "c": room("unready", "redis: refused"),
-            "d": room("failed"),
+        "services": {
+            "a": service(),
+            "b": service(restarts=2),
+            "c": service("unready", "redis: refused"),
+            "d": service("failed"),
         }
     }
-    found = doctor.rooms(state)
+    found = doctor.services(state)
     assert grades(found) == ["ok", "look", "bad", "bad"]
     assert "redis: refused" in found[2].what and "penstock logs d" in found[3].do
 
@@ -113,4 +113,4 @@ def test_views() -> None:
 def test_the_worst_decides() -> None:
     assert doctor.worst([]) == "ok"
     assert doctor.worst([doctor.Finding("ok", "a"), doctor.Finding("look", "b")]) == "look"
-    assert doctor.worst(doctor.rooms(None)) == "bad"
+    assert doctor.worst(doctor.services(None)) == "bad"

@@ -1,4 +1,4 @@
-"""When a room that died, or that does not answer, is started again; with real processes."""
+"""When a service that died, or that does not answer, is started again; with real processes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pytest
 
 from penstock.mesh import supervisor
 from penstock.mesh.layout import Layout, free_ports
-from penstock.mesh.rooms import Options, Room, _ask
 from penstock.mesh.running import RunningMesh
+from penstock.mesh.services import Options, ServicePlan, _ask
 from penstock.mesh.supervisor import Supervisor, pause, read_state, stop_mesh
 from penstock.runtime.mesh_members import members
 
-ROOM = """
+SERVICE = """
 import signal, sys, threading
 from penstock.runtime.health import Health
 if "deaf" in sys.argv:
@@ -58,18 +58,18 @@ def supervised(
     deaf: bool = True,
     silent_seconds: float = 1.0,
 ) -> None:
-    """Run one room under a supervisor; *act* on it from another thread, then end all."""
+    """Run one service under a supervisor; *act* on it from another thread, then end all."""
     ports = free_ports()
     layout = Layout(root)
     port = ports["store-health"]
 
-    def plan(layout: Layout, ports: Any, options: Options) -> list[Room]:
-        command = [sys.executable, "-c", ROOM, str(port), *(["deaf"] if deaf else [])]
+    def plan(layout: Layout, ports: Any, options: Options) -> list[ServicePlan]:
+        command = [sys.executable, "-c", SERVICE, str(port), *(["deaf"] if deaf else [])]
         environment = {**os.environ, "PENSTOCK_MESH": str(layout.root)}
-        return [Room("store", command, environment, (), lambda: _ask(port))]
+        return [ServicePlan("store", command, environment, (), lambda: _ask(port))]
 
     monkeypatch.setattr(supervisor, "plan", plan)
-    monkeypatch.setattr(supervisor, "_STOP_SECONDS_ROOM", 1.0)
+    monkeypatch.setattr(supervisor, "_STOP_SECONDS_SERVICE", 1.0)
     failed: list[BaseException] = []
 
     def acting() -> None:
@@ -84,7 +84,7 @@ def supervised(
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    run = Supervisor(layout, ports, Options(rooms=("store",), silent_seconds=silent_seconds))
+    run = Supervisor(layout, ports, Options(services=("store",), silent_seconds=silent_seconds))
     thread = threading.Thread(target=acting)
     thread.start()
     run.run(lambda _: None)
@@ -96,13 +96,13 @@ def supervised(
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGUSR1], ids=["silent", "stuck"])
 @pytest.mark.usefixtures("kept_signals")
-def test_a_room_that_does_not_answer_is_ended_by_force_and_started_again(
+def test_a_service_that_does_not_answer_is_ended_by_force_and_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     def act(mesh: RunningMesh) -> None:
         pid = mesh.kill("store", number)
         mesh.wait_ready("store", not_pid=pid, seconds=60)
-        assert mesh.state()["rooms"]["store"]["restarts"] == 1
+        assert mesh.state()["services"]["store"]["restarts"] == 1
 
     supervised(tmp_path, monkeypatch, act)
 
@@ -122,7 +122,7 @@ def test_restart_ends_what_does_not_hear_it(
     supervised(tmp_path, monkeypatch, act, silent_seconds=0)
 
 
-def test_down_ends_a_supervisor_and_rooms_that_do_not_hear_it(tmp_path: Path) -> None:
+def test_down_ends_a_supervisor_and_services_that_do_not_hear_it(tmp_path: Path) -> None:
     """Nothing of a mesh is left, though neither listens."""
     layout = Layout(tmp_path)
     layout.make()

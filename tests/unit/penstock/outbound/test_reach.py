@@ -225,7 +225,7 @@ def test_another_mesh_on_this_machine_is_not_the_mesh_itself() -> None:
 
 @pytest.mark.parametrize("maker", ["root", "boss", "ann"])
 @pytest.mark.parametrize("host", HERE)
-def test_a_link_does_not_go_to_the_meshs_own_federation_room(host: str, maker: str) -> None:
+def test_a_link_does_not_go_to_the_meshs_own_federation_service(host: str, maker: str) -> None:
     with pytest.raises(CatalogError, match="may not be connected to"):
         outbound("127.0.0.0/8", "::1", "localhost").reach(maker, link=True).addresses(host, 7707)
 
@@ -234,7 +234,7 @@ def test_who_tries_things_out_with_one_mesh_may_let_links_go_there_and_nothing_e
     settings = FederationSettings(external_self=True, kafka_bootstrap="127.0.0.1:7703")
     own = Outbound(settings, Access(lambda: Catalog([]), "root"))
     assert own.reach("root", link=True).addresses("127.0.0.1", 7707)
-    assert own.own.identity == "", "its room takes them"
+    assert own.own.identity == "", "its service takes them"
     for link, port in ((True, 7703), (False, 7707)):
         with pytest.raises(CatalogError):
             own.reach("root", link=link).addresses("127.0.0.1", port)

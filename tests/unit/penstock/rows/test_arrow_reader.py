@@ -6,6 +6,7 @@ import random
 import struct
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -71,6 +72,45 @@ def test_texts_that_are_no_utf8_and_views_that_lead_elsewhere_are_refused() -> N
         (-1, b"a te", 0, 0),
     ):
         refused(crafted(view, good, struct.pack("<i4sii", *bad)))
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("extension", [False, True])
+def test_what_a_null_holds_leads_nowhere(kind: pa.DataType, extension: bool) -> None:
+    """Arrow does not look at it, polars follows it."""
+    good = pa.array(["a text that is not inline", None, "short", None] * 8, kind)
+    validity, views, values = good.buffers()
+    odd = np.frombuffer(views, np.int32).reshape(-1, 4).copy()
+    odd[1::2] = [1_000_000, 0, 7, 123_456_789]
+    array = pa.Array.from_buffers(kind, 32, [validity, pa.py_buffer(odd), values])
+    array.validate(full=True)
+    if extension:
+        array = pa.ExtensionArray.from_storage(pa.opaque(kind, "odd", "test"), array)
+    # a slice keeps a part of the buffers
+    for start, stop in ((0, 32), (3, 32), (8, 17)):
+        table = pa.table({"a": array[start:stop]})
+        with pa.ipc.new_stream(sink := io.BytesIO(), table.schema) as writer:
+            writer.write_table(table)
+        found = pl.from_arrow(read(sink.getvalue()))
+        assert isinstance(found, pl.DataFrame)
+        # this is where the process ended
+        assert found["a"].to_arrow().to_pylist() == good.to_pylist()[start:stop]
+
+
+@pytest.mark.parametrize("words", [["a", "b" * 40], [1.5, 2.5], []])
+def test_an_index_under_a_null_leads_nowhere(words: list[object]) -> None:
+    indices = np.where(np.arange(64) % 2, 0, 2_000_000_000).astype(np.int32)
+    bits = np.packbits(np.arange(64) % 2 if words else np.zeros(64, np.int64), bitorder="little")
+    array = pa.Array.from_buffers(pa.int32(), 64, [pa.py_buffer(bits), pa.py_buffer(indices)])
+    kind = pa.string() if not words else None
+    coded = pa.DictionaryArray.from_arrays(array, pa.array(words, kind), safe=False)
+    table = pa.table({"a": coded})
+    with pa.ipc.new_stream(sink := io.BytesIO(), table.schema) as writer:
+        writer.write_table(table)
+    found = pl.from_arrow(read(sink.getvalue()))
+    assert isinstance(found, pl.DataFrame)
+    texts = found["a"].cast(pl.String).to_arrow().to_pylist()
+    assert texts == ([None, str(words[0])] * 32 if words else [None] * 64)
 
 
 def test_indices_outside_a_dictionary_are_refused() -> None:

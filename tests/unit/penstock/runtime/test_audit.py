@@ -26,7 +26,7 @@ def test_lines_go_to_a_file_of_their_own_whatever_the_log_level(tmp_path: Path) 
     audit.write("login", user="ann", remote="10.0.0.1", by="password")
     log.get("gateway").error("not for the trail")
     (line,) = [json.loads(text) for text in path.read_text().splitlines()]
-    assert (line["event"], line["user"], line["room"], line["audit"]) == (
+    assert (line["event"], line["user"], line["service"], line["audit"]) == (
         "login",
         "ann",
         "gateway",

@@ -50,7 +50,7 @@ def test_metrics_and_unknown_paths() -> None:
 
 
 def counted(health: Health) -> None:
-    """Count as rooms do: under names that users gave, and under words of our own."""
+    """Count as services do: under names that users gave, and under words of our own."""
     Counter("penstock_query_failures", "of a topic", ["topic"], registry=health.registry).labels(
         "in.payroll"
     ).inc(2)

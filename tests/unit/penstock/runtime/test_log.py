@@ -29,17 +29,17 @@ def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[s
     log.get("penstock.a", stream=7).warning("late", rows=3)
     logging.getLogger("lib").warning("std %s", 1)
     first, second = lines(capsys)
-    assert (first["event"], first["room"], first["stream"], first["rows"], first["level"]) == (
+    assert (first["event"], first["service"], first["stream"], first["rows"], first["level"]) == (
         "late",
         "attic",
         7,
         3,
         "warning",
     )
-    assert (second["event"], second["room"], second["logger"]) == ("std 1", "attic", "lib")
+    assert (second["event"], second["service"], second["logger"]) == ("std 1", "attic", "lib")
 
 
-def test_threads_carry_the_room_and_tracebacks_stay_one_line(
+def test_threads_carry_the_service_and_tracebacks_stay_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log.configure("attic")
@@ -54,7 +54,7 @@ def test_threads_carry_the_room_and_tracebacks_stay_one_line(
     thread.start()
     thread.join()
     (line,) = lines(capsys)
-    assert line["room"] == "attic" and "KeyError" in str(line["exception"])
+    assert line["service"] == "attic" and "KeyError" in str(line["exception"])
 
 
 def test_level_and_talkative_libraries(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,5 @@
 """A view over rows that its target does not take (ON_ERROR): all others come, each once and in
-order, over links and rooms that die.
+order, over links and services that die.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ class World:
         self.pump = self.started()
 
     def started(self) -> Pump:
-        """The pump of a room that has just been started."""
+        """The pump of a service that has just been started."""
         dead: Any = self.letters
         made = Pump(
             self.job,
@@ -273,7 +273,7 @@ class World:
         return self.source if replicas[0].host == "s" else self.shards[replicas[0].port]
 
     def play(self) -> None:
-        """Until all is there; links that break are made anew, and now and then the room is another
+        """Until all is there; links that break are made anew, and now and then the service is another
         one.
         """
         for _ in range(2_000):

@@ -1,4 +1,4 @@
-"""The store's door, with the real Flight server and TLS: who comes in, and what they may read.
+"""The store's endpoint, with the real Flight server and TLS: who comes in, and what they may read.
 Queries behind it are the other tests'.
 """
 
@@ -85,17 +85,17 @@ def served(directory: Path, asked: _Asked, **options: Any) -> Iterator[tuple[str
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, bytes]]:
     with served(tmp_path_factory.mktemp("tls"), _Asked()) as way:
         yield way
 
 
-def ask(door: tuple[str, bytes], names: str, key: str | None, **more: object) -> int:
+def ask(endpoint: tuple[str, bytes], names: str, key: str | None, **more: object) -> int:
     headers = (
         [] if key is None else [(b"authorization", b"Basic " + base64.b64encode(key.encode()))]
     )
     options = flight.FlightCallOptions(headers=headers, timeout=20)
-    with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+    with flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client:
         return int(
             client.do_get(flight.Ticket(json.dumps({"sql": names, **more}).encode()), options)
             .read_all()
@@ -103,29 +103,29 @@ def ask(door: tuple[str, bytes], names: str, key: str | None, **more: object) ->
         )
 
 
-def test_root_and_users_read_what_is_theirs(door: tuple[str, bytes]) -> None:
-    assert ask(door, "mine theirs nothing", "root:secret") == 1
-    assert ask(door, "mine", "ann:anns password") == 1
+def test_root_and_users_read_what_is_theirs(endpoint: tuple[str, bytes]) -> None:
+    assert ask(endpoint, "mine theirs nothing", "root:secret") == 1
+    assert ask(endpoint, "mine", "ann:anns password") == 1
 
 
 def test_who_knows_a_newer_catalog_is_not_answered_from_an_older_one(
-    door: tuple[str, bytes],
+    endpoint: tuple[str, bytes],
 ) -> None:
-    assert ask(door, "mine", "root:secret", revision=CATALOG.revision) == 1
+    assert ask(endpoint, "mine", "root:secret", revision=CATALOG.revision) == 1
     with pytest.raises(flight.FlightError, match="the store is behind"):
-        ask(door, "mine", "root:secret", revision=CATALOG.revision + 1)
+        ask(endpoint, "mine", "root:secret", revision=CATALOG.revision + 1)
 
 
 @pytest.mark.parametrize("names", ["theirs", "mine theirs", "nothing"])
-def test_the_rest_is_refused_by_name(door: tuple[str, bytes], names: str) -> None:
+def test_the_rest_is_refused_by_name(endpoint: tuple[str, bytes], names: str) -> None:
     with pytest.raises(flight.FlightUnauthorizedError, match=f"READ on .*{names.split()[-1]}"):
-        ask(door, names, "ann:anns password")
+        ask(endpoint, names, "ann:anns password")
 
 
 @pytest.mark.parametrize("key", [None, "root:wrong", "nobody:x", "ann:secret"])
-def test_nobody_comes_in_without_a_key(door: tuple[str, bytes], key: str | None) -> None:
+def test_nobody_comes_in_without_a_key(endpoint: tuple[str, bytes], key: str | None) -> None:
     with pytest.raises(flight.FlightUnauthenticatedError, match="E_AUTH"):
-        ask(door, "mine", key)
+        ask(endpoint, "mine", key)
 
 
 def test_a_user_has_so_many_queries_at_once(tmp_path: Path) -> None:
@@ -160,11 +160,11 @@ def _command(kind: str, sql: str) -> bytes:
     return b"\n" + bytes([len(url)]) + url + b"\x12" + bytes([len(value)]) + value
 
 
-def test_flight_sql_answers_a_query_after_a_handshake(door: tuple[str, bytes]) -> None:
+def test_flight_sql_answers_a_query_after_a_handshake(endpoint: tuple[str, bytes]) -> None:
     # ADBC's driver leaves out the padding of base64
     basic = base64.b64encode(b"ann:anns password").rstrip(b"=")
     given = flight.FlightCallOptions(headers=[(b"authorization", b"Basic " + basic)], timeout=20)
-    with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+    with flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client:
         token = client.authenticate_basic_token("ann", "anns password")
         assert token[1].startswith(b"Bearer ") and b"anns" not in token[1]
         for options in (given, flight.FlightCallOptions(headers=[token], timeout=20)):
@@ -190,39 +190,39 @@ def test_flight_sql_answers_a_query_after_a_handshake(door: tuple[str, bytes]) -
 
 
 @pytest.mark.parametrize("key", ["ann:wrong", "nobody:x"])
-def test_nobody_shakes_hands_without_a_key(door: tuple[str, bytes], key: str) -> None:
+def test_nobody_shakes_hands_without_a_key(endpoint: tuple[str, bytes], key: str) -> None:
     with (
-        flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client,
+        flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client,
         pytest.raises(flight.FlightUnauthenticatedError, match="E_AUTH"),
     ):
         client.authenticate_basic_token(*key.split(":"))
 
 
-def test_actions_are_for_who_may_read_everything(door: tuple[str, bytes]) -> None:
+def test_actions_are_for_who_may_read_everything(endpoint: tuple[str, bytes]) -> None:
     options = flight.FlightCallOptions(
         headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20
     )
     with (
-        flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client,
+        flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client,
         pytest.raises(flight.FlightUnauthorizedError, match="READ on everything"),
     ):
         list(client.do_action("positions", options))
 
 
-def test_in_the_clear_or_without_trust_there_is_no_answer(door: tuple[str, bytes]) -> None:
+def test_in_the_clear_or_without_trust_there_is_no_answer(endpoint: tuple[str, bytes]) -> None:
     options = flight.FlightCallOptions(
         headers=[(b"authorization", b"Bearer root:secret")], timeout=5
     )
     for scheme in ("grpc", "grpc+tls"):
         with (
-            flight.FlightClient(f"{scheme}://{door[0]}") as client,
+            flight.FlightClient(f"{scheme}://{endpoint[0]}") as client,
             pytest.raises(flight.FlightError),
         ):
             client.do_get(flight.Ticket(b'{"sql": "mine"}'), options).read_all()
 
 
 def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(
-    door: tuple[str, bytes],
+    endpoint: tuple[str, bytes],
 ) -> None:
     descriptor = flight.FlightDescriptor.for_path("x")
 
@@ -257,7 +257,7 @@ def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(
         options = flight.FlightCallOptions(
             headers=[(b"authorization", b"Bearer " + key.encode())], timeout=20
         )
-        with flight.FlightClient(f"grpc+tls://{door[0]}", tls_root_certs=door[1]) as client:
+        with flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client:
             for call in calls:
                 with pytest.raises((kind, NotImplementedError) if call is schema else kind) as told:
                     call(client, options)
@@ -268,7 +268,7 @@ def test_calls_that_there_are_not_tell_nothing_and_ask_who_it_is_first(
 
 
 def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(
-    door: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
+    endpoint: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[dict[str, object]] = []
     monkeypatch.setattr(
@@ -276,5 +276,5 @@ def test_wrong_passwords_over_flight_are_counted_under_the_peers_address(
         lambda event, **fields: told.append({"event": event, **fields}),
     )
     with pytest.raises(flight.FlightUnauthenticatedError):
-        ask(door, "mine", "somebody:wrong")
+        ask(endpoint, "mine", "somebody:wrong")
     assert [(t["event"], t["remote"]) for t in told] == [("login refused", "127.0.0.1")]

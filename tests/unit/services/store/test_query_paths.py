@@ -123,7 +123,7 @@ def _field(number: int, value: bytes) -> bytes:
 
 @given(SELECT)
 @settings(max_examples=drawn(60), deadline=None)
-def test_doors_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
+def test_endpoints_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
     command = _field(
         1, b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
     ) + _field(2, _field(1, text.encode()))

@@ -21,7 +21,7 @@ from services.store.translate import query
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
 CONTEXT = Context({"t": BoundTable("t", tuple(COLUMNS), frozenset({"ts"}), "ms")}, "UTC")
-#: DuckDB has no such function, or computes otherwise (docs/sql.md, "Expressions and functions");
+#: DuckDB has no such function, or computes otherwise (docs/sql-functions.md, "Streams and queries");
 #: `now` is another moment in a query
 DIFFERENT = (
     "crc32(",

@@ -50,11 +50,11 @@ def familiar() -> TableRows:
 def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]]) -> None:
     rows = familiar()
     data = sent(listed)
-    few = rows.few(data, 7, NOW)
+    few = rows.number_few(data, 7, NOW)
     assert few is not None
     numbered = rows.number(rows.to_frame(data, NOW), 7)
     assert few.kept.equals(rows.to_batch(numbered))
-    assert rows.codec.encode_few(few.columns, **_STAMP) == rows.codec.encode(numbered, **_STAMP)[0]
+    assert rows.codec.encode_few(few.rows, **_STAMP) == rows.codec.encode(numbered, **_STAMP)[0]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_short_way_leads_where_the_long_one_does(listed: list[dict[str, Any]
 def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[str, Any]) -> None:
     rows = familiar()
     data = sent([row])
-    assert rows.few(data, 7, NOW) is None
+    assert rows.number_few(data, 7, NOW) is None
     with pytest.raises(SchemaError):
         rows.to_frame(data, NOW)
 
@@ -85,11 +85,11 @@ def test_what_does_not_fit_is_left_to_the_long_way_which_refuses_it(row: dict[st
 def test_columns_in_another_order_many_rows_and_stamped_tables_go_the_long_way() -> None:
     rows = familiar()
     one = {"ts": 1, "sym": "A", "n": 1, "came": None}
-    assert rows.few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
-    assert rows.few(sent([one] * 9), 7, NOW) is None
+    assert rows.number_few(sent([one]).select(["n", "sym", "ts", "came"]), 7, NOW) is None
+    assert rows.number_few(sent([one] * 9), 7, NOW) is None
     stamped = TableRows(stream_table(stamped="came"), 0)
     stamped.to_frame(sent([one]), NOW)
-    assert stamped.few(sent([one]), 7, NOW) is None
+    assert stamped.number_few(sent([one]), 7, NOW) is None
 
 
 def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -> None:
@@ -110,10 +110,10 @@ def test_infinity_and_bytes_for_text_are_refused_and_whole_numbers_are_whole() -
     }
     for _ in range(2):
         assert rows.to_frame(pa.table(good), NOW).height == 1
-    assert rows.few(pa.table(good), 0, NOW) is not None
+    assert rows.number_few(pa.table(good), 0, NOW) is not None
     assert rows.to_frame(pa.table({**good, "n": [5.0]}), NOW)["n"].to_list() == [5]
     infinite = pa.table({**good, "v": pa.array([float("inf")], pa.float32())})
-    assert rows.few(infinite, 0, NOW) is None
+    assert rows.number_few(infinite, 0, NOW) is None
     for bad in (
         infinite,
         pa.table({**good, "v": [1e300]}),

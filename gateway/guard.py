@@ -1,0 +1,157 @@
+"""What every request passes: credentials, origin, and errors made into answers.
+
+Owns the decorator that wraps each handler and the reading of bodies within limits. Requests without
+credentials, from foreign pages, or that are too large are refused. No exception becomes a
+stack trace in an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from gateway import http
+from gateway.cookies import CookieSessions
+from penstock.auth.login import Login, is_token, query_credentials
+from penstock.errors import AuthError, BusError, PenstockError, SchemaError
+from penstock.runtime import audit, log, traces
+from penstock.runtime.limits import Open, Rate
+
+_log = log.get("gateway.guard")
+_USER = "penstock.user"
+_SESSION_ENDS = "penstock.session_ends"
+_UNTRACED = contextlib.nullcontext()
+#: holds the secret of the console's session
+COOKIE = "penstock_session"
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class RequestGuard:
+    """Wraps handlers. `origins` are the pages, besides our own, that a browser may call from."""
+
+    login: Login
+    cookies: CookieSessions
+    origins: tuple[str, ...]
+    rate: Rate
+    open: Open
+
+    def wrap(
+        self,
+        handler: Handler,
+        answer: Callable[[PenstockError], web.Response] = http.error_response,
+    ) -> Handler:
+        """*handler* behind the checks; *answer* gives errors their form."""
+
+        @functools.wraps(handler)
+        async def pass_on(request: web.Request) -> web.StreamResponse:
+            try:
+                trace = traces.trace_of(request.headers)
+                with (
+                    self.open.inside(request.remote or ""),
+                    traces.bound(trace) if trace is not None else _UNTRACED,
+                ):
+                    request[_USER] = user = await self.admit(request)
+                    self.rate.spend(user)
+                    return await handler(request)
+            except PenstockError as error:
+                if error.code == "E_FORBIDDEN":
+                    audit.note_refusal(request.get(_USER, ""), request.remote or "", error)
+                if http.status_of(error) >= 500:
+                    _log.warning(
+                        "request failed",
+                        path=request.path,
+                        code=error.code,
+                        reason=error.message,
+                        detail=error.detail,
+                    )
+                return _parting(request, answer(error))
+            except (asyncio.CancelledError, web.HTTPException):
+                raise
+            except Exception:
+                _log.exception("a request found a bug", path=request.path)
+                bug = BusError(
+                    "this is a bug in the gateway; its log has the details", code="E_INTERNAL"
+                )
+                return _parting(request, answer(bug))
+
+        return pass_on
+
+    async def admit(self, request: web.Request) -> str:
+        """Return the user of a request. Raises AuthError."""
+        self._same_origin(request)
+        header = request.headers.get("Authorization") or query_credentials(request.query)
+        if header is None and (cookie := cookie_of(request)) is not None:
+            user, request[_SESSION_ENDS] = await asyncio.to_thread(self.cookies.user_of, cookie)
+            return user
+        return await self.login.admit(header, where=request.remote or "")
+
+    def ends(self, request: web.Request) -> int | None:
+        """Return when the token or session of *request* ends, in seconds since 1970; None for
+        one with a password.
+        """
+        if _SESSION_ENDS in request:
+            return int(request[_SESSION_ENDS])
+        return self.login.expiry(request.headers.get("Authorization"))
+
+    def _same_origin(self, request: web.Request) -> None:
+        origin = request.headers.get("Origin")
+        if origin is None or origin in self.origins or urlsplit(origin).netloc == request.host:
+            return
+        raise AuthError(
+            "this page may not call the gateway",
+            code="E_FORBIDDEN",
+            detail=f"origin {origin[:128]}",
+            hint="see PENSTOCK_GATEWAY_ALLOWED_ORIGINS",
+        )
+
+
+def _parting(request: web.Request, response: web.Response) -> web.Response:
+    """Close the connection of who is refused a WebSocket: it is of no more use, and a client with
+    TLS may wait in a read until it ends.
+    """
+    if "Upgrade" in request.headers:
+        response.force_close()
+    return response
+
+
+def user_of(request: web.Request) -> str:
+    """Return who sent a request that came through the guard."""
+    return str(request[_USER])
+
+
+def with_password(request: web.Request) -> bool:
+    """Tell a request that came with a password from one with a token or a session."""
+    return _SESSION_ENDS not in request and not is_token(request.headers.get("Authorization", ""))
+
+
+def cookie_of(request: web.Request) -> str | None:
+    """Return the console's cookie. A browser that says the request comes from another site's page
+    is not believed to mean it.
+    """
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return None
+    return request.cookies.get(COOKIE) or None
+
+
+async def body(request: web.Request) -> bytes:
+    """Read the whole body. Raises SchemaError when it is larger than the application allows."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as large:
+        raise SchemaError(
+            "the request is too large",
+            code="E_TOO_LARGE",
+            detail=large.text or "",
+            hint="send it in parts",
+        ) from large
+    except web.RequestPayloadError as broken:
+        raise SchemaError(
+            "the request's body cannot be read", code="E_BODY", detail=str(broken)
+        ) from broken

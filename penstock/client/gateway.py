@@ -1,0 +1,106 @@
+"""HTTP requests to one gateway as one user."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+
+from penstock.errors import AuthError, PenstockError, RemoteError
+from penstock.remote_errors import error_of
+from penstock.runtime import tls
+
+JSON = "application/json"
+
+
+def authorization(user: str, password: str, token: str | None = None) -> str:
+    """Return the header that stands for a user: by the token if there is one, else by password."""
+    if token is not None:
+        return f"Bearer {token}"
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+class Gateway:
+    """Safe to use from several threads."""
+
+    def __init__(
+        self,
+        url: str,
+        authorization: str,
+        *,
+        timeout: float = 60.0,
+        ca: str | Path | None = None,
+    ) -> None:
+        """
+        Args:
+            url: `http://host:port` or `https://host:port`.
+            authorization: header of every request.
+            timeout: seconds that a request may take.
+            ca: PEM file of authorities to trust besides the machine's own.
+        """
+        self.url = url.rstrip("/")
+        self.authorization = authorization
+        self.timeout = timeout
+        #: checks certificates; None for plain HTTP
+        self.context = tls.client(ca) if self.url.startswith("https") else None
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": authorization},
+            timeout=timeout,
+            verify=self.context or True,
+        )
+
+    def get(self, path: str) -> httpx.Response:
+        """Return the answer to a GET. Raises PenstockError."""
+        return self._send(self._http.build_request("GET", path))
+
+    def post(
+        self,
+        path: str,
+        body: bytes = b"",
+        kind: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Return the answer to a POST of *body*, of content type *kind*. Raises PenstockError."""
+        content_type = {"Content-Type": kind} if kind else {}
+        return self._send(
+            self._http.build_request(
+                "POST", path, content=body, headers={**(headers or {}), **content_type}
+            )
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        try:
+            response = self._http.send(request)
+        except httpx.TimeoutException as late:
+            raise RemoteError(
+                "the gateway does not answer in time",
+                code="E_TIMEOUT",
+                detail=f"{self.timeout:g} s",
+            ) from late
+        except httpx.HTTPError as broken:
+            raise RemoteError(
+                f"the gateway at {self.url} cannot be reached",
+                detail=type(broken).__name__,
+                hint="is the mesh up? `penstock status` shows it",
+            ) from broken
+        if not response.is_success:
+            raise _error_of(response)
+        return response
+
+
+def _error_of(response: httpx.Response) -> PenstockError:
+    try:
+        found = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        kind: type[PenstockError] = AuthError if response.status_code in (401, 403) else RemoteError
+        return kind(
+            f"the gateway answered with status {response.status_code}",
+            detail=response.text[:200],
+        )
+    return error_of(found, response.status_code)

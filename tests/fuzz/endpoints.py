@@ -1,0 +1,214 @@
+"""Mutated bytes for everything that decodes what others send: `python -m tests.fuzz.endpoints COUNT
+SEED`.
+
+Ends with status 0 when each of them was taken or refused with an error of ours. A crash of the
+process is a failure, too.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from gateway import lines, row_checks, rows
+from gateway.ingest import from_json
+from gateway.layout import RowLayout
+from gateway.websocket import from_binary, from_text
+from penstock.client.wire import to_stream
+from penstock.errors import PenstockError
+from penstock.feeds.cursor import Cursor
+from penstock.foreign.avro import parse, row_of
+from penstock.link.frames import pack, unpack
+from penstock.rows import arrow_reader
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
+from services.tables.intake import _head_of as head_of
+
+_LAYOUT = RowLayout(
+    1,
+    100,
+    "db",
+    "t",
+    "in.db",
+    2,
+    (
+        Column("time", ColumnType("TIMESTAMP")),
+        Column("v", ColumnType("DOUBLE")),
+        Column("n", ColumnType("INT")),
+        Column("s", ColumnType("VARCHAR", 64)),
+        Column("d", ColumnType("DECIMAL", 0, 9, 2)),
+        Column("b", ColumnType("VARBINARY", 8)),
+    ),
+    (),
+    "ms",
+    10**15,
+    True,
+)
+_AVRO = {
+    "type": "record",
+    "name": "r",
+    "fields": [
+        {"name": "a", "type": ["null", "long"]},
+        {"name": "s", "type": {"type": "array", "items": "string"}},
+        {
+            "name": "d",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        },
+    ],
+}
+_TABLE = pa.table(
+    {
+        "time": pa.array(range(1, 41), pa.int64()),
+        "v": [0.5] * 40,
+        "n": pa.array(range(40), pa.int32()),
+        "s": pa.array(["some text", None, "ü" * 9, ""] * 10).dictionary_encode(),
+    }
+)
+#: what mutations like to put in
+_ODD = (
+    b"\xff" * 4,
+    b"\x7f\xff\xff\xff",
+    b"\0" * 8,
+    b"\\ud83d",
+    b"[[[[",
+    b'"\n',
+    b"{}",
+    b"1e999",
+    b"\x80" * 9,
+    b"NaN",
+)
+
+
+def _stream(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)
+    ) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _arrow(data: bytes) -> None:
+    from_binary(data)
+    table = arrow_reader.read(data)
+    frame = rows.from_arrow(_LAYOUT, table)
+    row_checks.check(_LAYOUT, frame, 10**12)
+    # as when it is encoded: every value is copied, also what lies under nulls
+    frame.to_arrow()
+
+
+def _append(data: bytes) -> None:
+    head_of(data)
+    arrow_reader.read(data)
+
+
+def _json(data: bytes) -> None:
+    row_checks.check(_LAYOUT, rows.from_objects(_LAYOUT, from_json(data)), 10**12)
+
+
+def _avro() -> tuple[Callable[[bytes], Any], bytes]:
+    schema = parse(json.dumps(_AVRO))
+    sink = io.BytesIO()
+    fastavro.schemaless_writer(sink, schema, {"a": 7, "s": ["x", "yy"], "d": Decimal("1.25")})
+    return lambda data: row_of(data, schema), sink.getvalue()
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="surrogateescape")
+
+
+def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
+    """Each decoder, and good bytes for it."""
+    decode, message = _avro()
+    plain = _TABLE.drop_columns("s").append_column(
+        "s",
+        pa.array(["abc", None, "a text of more than twelve bytes", None] * 10, pa.string_view()),
+    )
+    row = b'{"time": 1, "v": 0.5, "n": 3, "s": "text", "d": "1.25", "b": "\\\\x00ff"}'
+    line = b'cpu,host=a,dc=x usage=0.5,n=3i,u=7u,ok=t,s="hi\nthere" 1700000000000000000\n'
+    return {
+        "arrow": (
+            _arrow,
+            [_stream(_TABLE), _stream(plain), _stream(_TABLE, "lz4"), _stream(plain, "zstd")],
+        ),
+        "append": (
+            _append,
+            [
+                to_stream(
+                    _TABLE,
+                    {
+                        "penstock.producer": "p",
+                        "penstock.seq": "7",
+                        "penstock.settled": "3",
+                        "penstock.after": "2",
+                    },
+                )
+            ],
+        ),
+        "link": (unpack, [pack({"ch": 1, "op": "append"}, _TABLE)]),
+        "link text": (lambda data: unpack(_text(data)), [b'{"ch": 1, "op": "credit", "n": 4}']),
+        "json": (_json, [row, b"[" + row + b"," + row + b"]"]),
+        "frame": (
+            lambda data: from_text(_text(data)),
+            [b'{"seq": 7, "table": "a.b", "rows": [' + row + b"]}"],
+        ),
+        "lines": (lambda data: lines.parse(data.decode()), [line * 3]),
+        "token": (
+            lambda data: Cursor.from_token(_text(data)),
+            [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],
+        ),
+        "avro": (decode, [message]),
+        "avro schema": (lambda data: parse(_text(data)), [json.dumps(_AVRO).encode()]),
+    }
+
+
+def mutated(good: bytes, chance: random.Random) -> bytes:
+    """*good* with some of its bytes changed, left out, repeated or replaced."""
+    data = bytearray(good)
+    for _ in range(chance.choice((1, 1, 2, 4, 16))):
+        place = chance.randrange(len(data) + 1)
+        kind = chance.randrange(6)
+        if kind == 0:
+            data[place:place] = chance.choice(_ODD)
+        elif kind == 1:
+            del data[place : place + chance.randrange(1, 16)]
+        elif kind == 2:
+            data[place:place] = data[place : place + 32] * chance.choice((1, 2, 50))
+        elif kind == 3:
+            del data[place:]
+        elif place < len(data):
+            data[place] = (
+                chance.randrange(256) if kind == 4 else data[place] ^ (1 << chance.randrange(8))
+            )
+    return bytes(data)
+
+
+def run(count: int, seed: int) -> str:
+    """Try *count* mutations; return what went wrong, or an empty text."""
+    chance = random.Random(seed)
+    known = endpoints()
+    for number in range(count):
+        name = chance.choice(list(known))
+        decode, samples = known[name]
+        data = mutated(chance.choice(samples), chance)
+        try:
+            decode(data)
+        except (PenstockError, UnicodeDecodeError):
+            continue  # a body that is no UTF-8 is refused before it is parsed
+        except BaseException as wrong:
+            return f"mutation {number} of seed {seed}, {name}: {type(wrong).__name__}: {wrong!s:.200}\n{data[:2000]!r}"
+    return ""
+
+
+if __name__ == "__main__":
+    found = run(int(sys.argv[1]), int(sys.argv[2]))
+    print(found or "all were taken or refused")
+    sys.exit(bool(found))

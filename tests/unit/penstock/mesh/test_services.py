@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import ConfigError
+from penstock.mesh import kafka
+from penstock.mesh.layout import Layout, ports_from
+from penstock.mesh.services import PACKAGES, _ask, addresses, check_services, listeners
+from penstock.runtime.health import Health
+
+
+def test_unknown_services_are_named_together() -> None:
+    with pytest.raises(ConfigError, match="attic: no such service; cellar: no such service"):
+        check_services(("kafka", "attic", "cellar"))
+
+
+@pytest.mark.parametrize(
+    ("service", "names"),
+    [
+        ("kafka", ["kafka", "controller"]),
+        ("redis", ["redis"]),
+        ("spark", ["spark-health"]),
+        ("gateway", ["gateway", "gateway-health"]),
+    ],
+)
+def test_ports_a_service_binds(service: str, names: list[str]) -> None:
+    assert listeners(service) == names
+
+
+def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    layout.make()
+    found = addresses(layout, ports_from(9000))
+    assert found["PENSTOCK_KAFKA_BOOTSTRAP"] == "127.0.0.1:9003"
+    for name in ("root", "redis", "kafka"):
+        assert layout.secret(name).read_text().strip() not in str(found)
+
+
+def test_what_a_service_waits_for_is_shown() -> None:
+    with Health("attic", wait_for=("catalog",)) as health:
+        assert _ask(health.port) == "catalog: not started yet"
+        health.ready("catalog")
+        assert _ask(health.port) == ""
+    assert _ask(health.port) == "its health port"
+
+
+def test_every_service_has_a_package() -> None:
+    assert list(PACKAGES) == ["gateway", "store", "spark", "notifier", "snode", "federation"]
+
+
+def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    ports = ports_from(9000)
+    layout.make()
+    found = addresses(layout, ports)
+    assert (found["PENSTOCK_KAFKA_SECURITY"], found["PENSTOCK_KAFKA_USERS"]) == (
+        "SASL_PLAINTEXT",
+        "true",
+    )
+    assert kafka.options(found)["sasl.password"] == layout.secret("kafka").read_text().strip()
+    opened = addresses(layout, ports, open_kafka=True)
+    assert (opened["PENSTOCK_KAFKA_SECURITY"], opened["PENSTOCK_KAFKA_USERS"]) == (
+        "PLAINTEXT",
+        "false",
+    )
+    assert kafka.options(opened) == {}
+    assert not {
+        name
+        for name in addresses(layout, ports, ("gateway",))
+        if name.startswith("PENSTOCK_KAFKA_S")
+    }
