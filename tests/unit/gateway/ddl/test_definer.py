@@ -242,7 +242,7 @@ def test_nodes_and_their_services(gateway: MemoryGateway) -> None:
     watch = gateway.definer.watch
     assert watch.nodes() == [] and not watch.runs("store")
     beat(gateway, "store", "gateway", node=3)
-    assert [(n.id, n.rooms) for n in watch.nodes()] == [(3, ("gateway", "store"))]
+    assert [(n.id, n.services) for n in watch.nodes()] == [(3, ("gateway", "store"))]
     assert watch.runs("store") and not watch.runs("snode")
 
 

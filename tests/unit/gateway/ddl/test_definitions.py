@@ -274,7 +274,7 @@ def test_snodes_are_made_where_their_service_runs(gateway: MemoryGateway) -> Non
     about = {"host": "h", "started": time.time(), "seen": time.time()}
     gateway.redis.hset(names.nodes(), "3:store", json.dumps(about))
     error = refusal(lambda: gateway.define("CREATE SNODE ON DNODE 3"))
-    assert "no snode room runs" in error.message
+    assert "no snode service runs" in error.message
     gateway.redis.hset(names.nodes(), "3:snode", json.dumps(about))
     gateway.define("CREATE SNODE ON DNODE 3")
     assert gateway.catalog.snode(3) is not None

@@ -345,7 +345,7 @@ def test_nodes_and_snodes() -> None:
     beat(here, 2, "store", ago=60)
     beat(here, 3, "snode")
     lists = MeshLists(here.viewer)
-    found = rows(lists.dnodes(), "id", "status", "rooms", "note")
+    found = rows(lists.dnodes(), "id", "status", "services", "note")
     assert found[0] == (1, "ready", "snode", None)
     assert found[1][:2] == (2, "offline") and str(found[1][3]).startswith("last heard of 60")
     report = {"endpoint": "h:1", "target": "/b", "note": "", "backups": 4, "newest": 6}
@@ -354,7 +354,7 @@ def test_nodes_and_snodes() -> None:
     found = rows(lists.snodes(), "id", "status", "backups", "note")
     assert found == [
         (1, "ready", 4, None),
-        (2, "offline", 0, "its room does not run"),
+        (2, "offline", 0, "its service does not run"),
         (3, "failing", 4, "the disk is full"),
     ]
 
