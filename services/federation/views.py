@@ -101,14 +101,18 @@ class Views(threading.Thread):
     @vital.run
     def run(self) -> None:
         while not self._halt.wait(_EVERY):
-            try:
-                self._follow()
-                self._follow_topics()
-                self._tell()
-            except redis.RedisError as down:
-                log.warning("views cannot be reported", reason=str(down))
-            except vital.FAULTS:
-                log.exception("following the views of the catalog failed")
+            self.step()
+
+    def step(self) -> None:
+        """Follow the catalog, and say how things are; called by the thread."""
+        try:
+            self._follow()
+            self._follow_topics()
+            self._tell()
+        except redis.RedisError as down:
+            log.warning("views cannot be reported", reason=str(down))
+        except vital.FAULTS:
+            log.exception("following the views of the catalog failed")
 
     def _follow(self) -> None:
         views = {v.id: v for v in self._catalog.catalog.views()}

@@ -136,14 +136,7 @@ class Election(threading.Thread):
     @vital.run
     def run(self) -> None:
         while not self._halt.is_set():
-            try:
-                self._take_turn()
-                self.redis_down = ""
-            except RemoteError as down:
-                self._without_redis(down)
-            except vital.FAULTS:
-                log.exception("a turn of the election failed")
-            self.looked.set()
+            self.take_turn()
             self._turn.wait(_TURN_SECONDS)
             self._turn.clear()
         for standing in self.standings.values():
@@ -161,7 +154,18 @@ class Election(threading.Thread):
 
     # ---------------------------------------------------------------- a turn
 
-    def _take_turn(self) -> None:
+    def take_turn(self) -> None:
+        """Look at who is there, and lead on, follow or begin to lead; called by the thread."""
+        try:
+            self._look_around()
+            self.redis_down = ""
+        except RemoteError as down:
+            self._without_redis(down)
+        except vital.FAULTS:
+            log.exception("a turn of the election failed")
+        self.looked.set()
+
+    def _look_around(self) -> None:
         leads = {
             g: s.term.epoch
             for g, s in self.standings.items()

@@ -188,7 +188,9 @@ def _last_words(
 async def _wait(subscriber: Subscriber, arrived: asyncio.Event, seconds: float) -> None:
     """Wait for rows; after *seconds* give a sign of life."""
     try:
-        await asyncio.wait_for(arrived.wait(), seconds)
+        # `wait_for` would swallow a cancellation that comes together with rows
+        async with asyncio.timeout(seconds):
+            await arrived.wait()
     except TimeoutError:
         if subscriber.executes:
             await _say(subscriber.socket, {"type": "idle", "next": subscriber.row})

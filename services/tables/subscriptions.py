@@ -97,11 +97,12 @@ class Subscriptions:
             await asyncio.wait({pumping, listening}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self.connected.discard(subscriber)
-            if subscriber.group:
-                replica.wake()  # it is another one's turn
             for task in (pumping, listening):
                 task.cancel()
-            for result in await asyncio.gather(pumping, listening, return_exceptions=True):
+            ended = await asyncio.gather(pumping, listening, return_exceptions=True)
+            if subscriber.group:
+                replica.wake()  # it is another one's turn
+            for result in ended:
                 if isinstance(result, vital.FAULTS) and not isinstance(result, ConnectionError):
                     log.warning(
                         "a subscription ended",

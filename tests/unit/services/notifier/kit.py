@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from penstock.bus import Batch
-from penstock.catalog.model import StreamEntry
+from penstock.catalog.model import Database, StreamEntry, Table, TableVersion
+from penstock.catalog.view import Catalog
 from penstock.feeds.feed import Slice, slice_of
 from penstock.records import EventsRecord
 from penstock.sql.parser import parse_one
@@ -91,3 +94,29 @@ def message(
 def piece(values: list[bytes | None], first: int = 0, partition: int = 0) -> Slice:
     offsets = np.arange(first, first + len(values), dtype=np.int64)
     return slice_of(Batch("t", partition, offsets, offsets, [None] * len(values), values))
+
+
+TARGET = NotifyTarget("ws://h:1/a", "pause")
+NOTIFY = "NOTIFY ('ws://h:1/a') ON ('WINDOW_OPEN', 'WINDOW_CLOSE') ON_FAILURE PAUSE"
+METERS = Table(
+    7,
+    "db",
+    "meters",
+    "stable",
+    "in.db",
+    2,
+    "ms",
+    (TableVersion(107, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))),),
+)
+
+
+def streams(*entries: StreamEntry) -> Any:
+    catalog = Catalog([Database(1, "db"), METERS, *entries])
+    return SimpleNamespace(
+        catalog=catalog, know=lambda ids: None, wait_for=lambda condition, timeout: None
+    )
+
+
+async def others() -> None:
+    """Let all other tasks end."""
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})

@@ -15,7 +15,7 @@ from penstock.bus import Batch, Delivery
 from penstock.catalog import stream_tables
 from penstock.catalog.model import Database, Replicated, Table
 from penstock.catalog.view import Catalog
-from penstock.errors import BusError
+from penstock.errors import BusError, PenstockError
 from penstock.runtime.clock import ManualClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -75,6 +75,23 @@ def rows(*numbers: int, sym: str = "A") -> pa.Table:
 def whole_rows(*numbers: int) -> pa.Table:
     """With every column, as a program sends them that knows the table."""
     return rows(*numbers).append_column("came", pa.nulls(len(numbers), pa.timestamp("ms", "UTC")))
+
+
+class Outcome:
+    """Takes what becomes of a write, as a future does, without a loop."""
+
+    def __init__(self) -> None:
+        self.result: int | None = None
+        self.error: PenstockError | None = None
+
+    def done(self) -> bool:
+        return self.result is not None or self.error is not None
+
+    def set_result(self, rows: int, /) -> None:
+        self.result = rows
+
+    def set_exception(self, error: PenstockError, /) -> None:
+        self.error = error
 
 
 class Log:

@@ -1,0 +1,265 @@
+"""Statements from text to an answer, over a real intake and publisher and a store that is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from gateway.answers import Affected
+from gateway.dead_letters import DeadLetterReader
+from penstock import names
+from penstock.coordination.lease import Holder
+from penstock.errors import BusError, OverloadError, PenstockError
+from penstock.records import DeadLetter, encode
+from tests.unit.gateway.kit import ROOT, MemoryGateway
+from tests.unit.gateway.statements.kit import FAR, Statements
+
+
+@pytest.fixture
+async def statements(tmp_path: Path) -> AsyncIterator[Statements]:
+    made = Statements(tmp_path)
+    yield made
+    made.publisher.close()
+    made.ledger.close()
+    made.gateway.close()
+
+
+# -------------------------------------------------------------------- rows in
+
+
+async def test_rows_of_several_tables_are_inserted(statements: Statements) -> None:
+    answer = await statements.run("INSERT INTO p VALUES (1, 10) (2, 20) c1 VALUES (1, 30)")
+    assert answer == Affected(3)
+    assert statements.rows("p") == [10, 20] and statements.rows("met") == [30]
+    assert statements.publisher.rows == 3
+    assert sum(statements.publisher.acked.values()) >= 0 and statements.publisher.acked
+    assert statements.publisher.pending == (0, 0)
+
+
+async def test_a_child_table_is_made_known_by_its_rows(statements: Statements) -> None:
+    await statements.run("INSERT INTO c2 USING met TAGS (5) VALUES (1, 30)")
+    met = statements.gateway.catalog.table("d", "met")
+    assert met is not None
+    assert statements.gateway.redis.hexists(names.children(met.id), "c2")
+    assert await statements.run("INSERT INTO c2 VALUES (2, 40)") == Affected(1)
+    assert statements.rows("met") == [30, 40]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("INSERT INTO v VALUES (1, 1)", "E_VTABLE_WRITE"),
+        ("INSERT INTO none VALUES (1, 1)", "E_NO_TABLE"),
+        ("INSERT INTO other.p VALUES (1, 1)", "E_NO_DATABASE"),
+        ("INSERT INTO c9 USING p TAGS (1) VALUES (1, 1)", "E_NOT_A_STABLE"),
+        ("DELETE FROM v WHERE ts > 1", "E_VTABLE_WRITE"),
+        ("SHOW NOTHING", "E_SYNTAX"),
+        ("", "E_SYNTAX"),
+    ],
+)
+async def test_what_cannot_be_done(statements: Statements, sql: str, code: str) -> None:
+    assert (await statements.refusal(sql)).code == code
+    assert statements.rows("p") == []
+
+
+async def test_which_database(statements: Statements) -> None:
+    error = await statements.refusal("INSERT INTO p VALUES (1, 1)", database=None)
+    assert error.code == "E_WHICH_DATABASE" and "/rest/sql/database" in error.hint
+    assert await statements.run("USE d; INSERT INTO p VALUES (1, 1)", database=None) == Affected(1)
+
+
+async def test_one_bad_write_does_not_take_others_with_it(statements: Statements) -> None:
+    layout = statements.layout("p")
+    good = await statements.intake.submit_to(layout, [{"ts": 1, "a": 1}], size=10)
+    bad = await statements.intake.submit_to(layout, [{"ts": 1, "a": "x"}], size=10)
+    again = await statements.intake.submit_to(layout, [{"ts": 2, "a": 2}], size=10)
+    assert (await good).rows == (await again).rows == 1
+    with pytest.raises(PenstockError):
+        await bad
+    assert statements.rows("p") == [1, 2]
+
+
+async def test_rows_wait_while_partitions_change(statements: Statements) -> None:
+    statements.halted.add("in.d")
+    waiting = await statements.intake.submit_to(
+        statements.layout("p"), [{"ts": 1, "a": 1}], size=10
+    )
+    while not statements.publisher._queue.held:
+        await asyncio.sleep(0)
+    assert not waiting.done() and statements.rows("p") == []
+    statements.halted.clear()
+    statements.publisher.look_again()
+    assert (await waiting).rows == 1
+    assert statements.rows("p") == [1]
+
+
+async def test_kafka_that_is_down_refuses_at_once(statements: Statements) -> None:
+    statements.publisher.down = "no broker answers"
+    error = await statements.refusal("INSERT INTO p VALUES (1, 1)")
+    assert (error.code, error.detail) == ("E_KAFKA_DOWN", "no broker answers")
+    statements.publisher.down = None
+    statements.gateway.log.refusal = BusError("not enough replicas")
+    assert (await statements.refusal("INSERT INTO p VALUES (1, 1)")).code == "E_BUS"
+
+
+async def test_too_much_at_once(statements: Statements) -> None:
+    with pytest.raises(OverloadError):
+        await statements.intake.submit_to(statements.layout("p"), [{"ts": 1}], size=2 << 20)
+
+
+async def test_a_key_makes_rows_count_once(statements: Statements) -> None:
+    sql = "INSERT INTO p VALUES (1, 1)"
+    assert await statements.run(sql, key="k1") == Affected(1)
+    statements.ledger.close()
+    assert await statements.run(sql, key="k1") == Affected(1)
+    assert statements.rows("p") == [1]
+    error = await statements.refusal("INSERT INTO p VALUES (2, 2)", key="k1")
+    assert error.code == "E_KEY_REUSED"
+    error = await statements.refusal(f"{sql}; {sql}", key="k2")
+    assert error.code == "E_SEVERAL_STATEMENTS"
+
+
+async def test_rows_for_other_deployments_go_there(statements: Statements) -> None:
+    statements.gateway.catalog.put(FAR)
+    assert await statements.run("INSERT INTO far VALUES (1, 7) p VALUES (1, 8)") == Affected(2)
+    assert statements.remote.written == [[7]] and statements.rows("p") == [8]
+    error = await statements.refusal("INSERT INTO far VALUES (1, 7)", key="k")
+    assert error.code == "E_UNSUPPORTED_STATEMENT"
+
+
+async def test_selected_rows_are_inserted(statements: Statements) -> None:
+    statements.store.answer = pa.table(
+        {"ts": pa.array([1, 2], pa.timestamp("ms")), "a": pa.array([5, 6], pa.int32())}
+    )
+    assert await statements.run("INSERT INTO p SELECT ts, a FROM met") == Affected(2)
+    assert statements.rows("p") == [5, 6]
+    statements.store.answer = statements.store.answer.slice(0, 0)
+    assert await statements.run("INSERT INTO p SELECT ts, a FROM met") == Affected(0)
+    error = await statements.refusal("INSERT INTO p SELECT ts, a FROM met", key="k")
+    assert error.code == "E_UNSUPPORTED_STATEMENT"
+
+
+async def test_deletes_are_control_records_at_their_place(statements: Statements) -> None:
+    await statements.run("DELETE FROM p WHERE ts >= 5 AND ts <= 9")
+    made = [c for _, c in statements.gateway.controls("in.d") if c.kind == "delete"]
+    assert [(c.kind, c.tables, c.low, c.high) for c in made] == [("delete", ("p",), 5, 9)]
+    assert statements.publisher.acked, "a SELECT that follows waits for it"
+
+
+# -------------------------------------------------------------------- questions
+
+
+async def test_a_select_waits_for_what_was_acked_here(statements: Statements) -> None:
+    await statements.run("INSERT INTO p VALUES (1, 1)")
+    assert (await statements.run("SELECT a FROM p")).to_pydict() == {"n": [1]}
+    ((user, sql, after),) = statements.store.asked
+    assert (user, sql) == (ROOT, "SELECT a FROM p")
+    assert after == statements.publisher.acked and after
+    await statements.run("SELECT a FROM other.p")
+    assert statements.store.asked[-1][2] == {}
+
+
+async def test_lists_do_not_reach_the_store(statements: Statements) -> None:
+    assert (await statements.run("SELECT 1 + 1 AS n")).to_pydict() == {"n": [2]}
+    found = await statements.run("SELECT stable_name FROM information_schema.ins_stables")
+    assert found.to_pydict() == {"stable_name": ["met"]}
+    assert (await statements.run("SHOW STABLES")).num_rows == 1
+    assert (await statements.run("SHOW CREATE TABLE p")).num_rows == 1
+    assert statements.store.asked == []
+
+
+async def test_tables_are_described(statements: Statements) -> None:
+    statements.gateway.catalog.put(FAR)
+    for name, width in (("p", 2), ("met", 3), ("c1", 3), ("far", 2)):
+        assert (await statements.run(f"DESCRIBE {name}")).num_rows == width
+    assert (await statements.refusal("DESCRIBE none")).code == "E_NO_TABLE"
+
+
+async def test_explain_says_where_it_runs(statements: Statements) -> None:
+    found = (await statements.run("EXPLAIN SELECT a FROM p")).to_pydict()
+    assert dict(zip(found["item"], found["value"], strict=True))["runs in"] == "store"
+    stream = "CREATE STREAM s INTO r AS SELECT _wstart, sum(a) AS t FROM met INTERVAL(1s)"
+    shown = (await statements.run(f"EXPLAIN {stream}")).to_pydict()
+    assert "d.s" in shown["value"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT * FROM s OPEN WINDOWS INTERVAL(1s)", "E_UNSUPPORTED_QUERY"),
+        ("SELECT * FROM none OPEN WINDOWS", "E_NO_STREAM"),
+    ],
+)
+async def test_open_windows_are_of_one_stream(statements: Statements, sql: str, code: str) -> None:
+    error = await statements.refusal(sql)
+    assert error.code in (code, "E_SYNTAX")
+
+
+# -------------------------------------------------------------------- rights
+
+
+async def test_who_may_do_what(statements: Statements) -> None:
+    table = statements.gateway.catalog.table("d", "p")
+    assert table is not None
+    ann = statements.gateway.allow("ann", "WRITE", on=table.id)
+    assert await statements.run("INSERT INTO p VALUES (1, 1)", user=ann) == Affected(1)
+    for sql in (
+        "SELECT a FROM p",
+        "INSERT INTO met VALUES (1, 1)",
+        "DROP TABLE p",
+        "CREATE DATABASE x",
+        "INSERT INTO none VALUES (1, 1)",
+    ):
+        assert (await statements.refusal(sql, user=ann)).code == "E_FORBIDDEN"
+    assert (await statements.refusal("INSERT INTO p VALUES (1, 1)", user="")).code == "E_FORBIDDEN"
+
+
+async def test_a_token_does_not_change_its_users_password(statements: Statements) -> None:
+    statements.gateway.define("CREATE USER ann PASS 'a long password'")
+    sql = "ALTER USER ann PASS 'another password'"
+    assert (await statements.refusal(sql, user="ann")).code == "E_FORBIDDEN"
+    assert await statements.run(sql, user="ann", with_password=True) == Affected(0)
+
+
+# -------------------------------------------------------------------- DDL
+
+
+async def test_definitions_are_made_here_or_by_the_leader(statements: Statements) -> None:
+    assert await statements.run("CREATE TABLE q (ts TIMESTAMP, b INT)") == Affected(0)
+    assert statements.gateway.catalog.table("d", "q") is not None
+    statements.gateway.writer.holder = Holder(4, "http://other:1")
+    sql = "CREATE TABLE z (ts TIMESTAMP, b INT)"
+    assert await statements.run(sql) == Affected(0)
+    assert statements.forwarder.sent == [("http://other:1", ROOT, sql)]
+    assert (await statements.refusal(sql, forwarded=True)).code == "E_LEASE_HELD"
+
+
+async def test_the_first_that_fails_ends_a_text(statements: Statements) -> None:
+    error = await statements.refusal(
+        "CREATE TABLE q (ts TIMESTAMP, b INT); DROP TABLE none; CREATE TABLE w (ts TIMESTAMP, b INT)"
+    )
+    assert error.code == "E_NO_TABLE"
+    assert statements.gateway.catalog.table("d", "q") is not None
+    assert statements.gateway.catalog.table("d", "w") is None
+
+
+# -------------------------------------------------------------------- dead letters
+
+
+def test_the_newest_dead_letters_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gateway = MemoryGateway(tmp_path)
+    monkeypatch.setattr("gateway.dead_letters.Reader", lambda b, o, **_: gateway.log.reader(b, o))
+    reader = DeadLetterReader(gateway.log, "kafka", "g1")
+    assert reader.read() == []
+    letters = [DeadLetter("in.d", 0, i, "store", "E_ROW", "no", 7, None, b"x") for i in range(3)]
+    gateway.log.append(names.DEAD_LETTER, b"junk")
+    for letter in letters:
+        gateway.log.append(names.DEAD_LETTER, encode(letter))
+    assert reader.read() == letters
+    monkeypatch.setattr("gateway.dead_letters.MOST", 2)
+    assert reader.read() == letters[1:]
+    gateway.close()
