@@ -278,6 +278,7 @@ def test_updates_end_with_the_table_or_when_nothing_comes(side: FarSide, opened:
     table.close()
     assert set(kinds(list(watched))) <= {"rows"}
     assert table.state == "closed" and values(table) == [(1, 10)]
+    assert list(table.updates()) == []
 
 
 def test_waiting_has_an_end(side: FarSide, opened: Open) -> None:

@@ -51,6 +51,13 @@ def test_a_watcher_ends_when_nothing_comes() -> None:
     assert list(feed().watch(0.001)) == []
 
 
+def test_whoever_watches_after_the_end_is_told_at_once() -> None:
+    made = feed()
+    made.publish(RESET)
+    made.end()
+    assert list(made.watch(None)) == [None]
+
+
 def test_a_listener_may_listen_to_more() -> None:
     made = feed()
     heard: list[str] = []
