@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
-from penstock.link import mirror
+from penstock.link import mirror, retry_window
 from penstock.link.address import LinkLost
 from penstock.link.description import Description
 from penstock.link.mirror import RemoteTable
@@ -205,6 +205,35 @@ def test_a_link_that_stays_away_fails_the_table(side: FarSide, opened: Open) -> 
     assert table.error is not None and "E_LINK_LOST" in table.error.detail
     table.close()
     assert table.state == "closed"
+
+
+class Clock:
+    """Seconds of a retry window as a test says them."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+def test_the_retry_window_counts_from_the_cut_however_long_it_was_live(
+    side: FarSide, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(retry_window, "time", clock)
+    side.pieces = [rows(("a", 1, 10))]
+    table = opened(retry_window_ms=1_000)
+    side.send(rows(("a", 2, 20)), type="rows")
+    table.wait(lambda t: len(t) == 2)
+    clock.now += 60
+    side.cut()
+    table.wait(lambda t: t.reconnects == 1 and t.state == "live")
+    side.errors["connect"] = LinkLost("down")
+    side.cut()
+    table.wait(lambda t: t.attempts > 0)
+    clock.now += 2
+    table.wait(lambda t: t.state == "failed")
 
 
 def test_no_window_means_no_retry(side: FarSide, opened: Open) -> None:
