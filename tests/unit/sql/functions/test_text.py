@@ -56,6 +56,7 @@ CASES: list[tuple[Any, tuple[Any, ...], list[Any]]] = [
     (text.replace, ("a-b", ["-", "x"], ["+", "y"]), ["a+b", "a-b"]),
     (text.repeat, (["ab", "", N], 2), ["abab", "", N]),
     (text.repeat, (["ab"] * 4, [3, 0, -1, N]), ["ababab", "", "", N]),
+    (text.repeat, (["$0x", "x"], 2), ["$0x$0x", "xx"]),
     (text.repeat, ("ab", [1, 2, N]), ["ab", "abab", N]),
     (text.repeat, (N, [1, 2]), [N, N]),
     (text.find_in_set, ("b", ["a,b", "b,b", "ab", "", N]), [2, 1, 0, 0, N]),

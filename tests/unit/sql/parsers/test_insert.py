@@ -175,6 +175,7 @@ REFUSED = [
     ),
     ("INSERT INTO t (a) VALUES (1, 2)", 26, "this row has 2 values, there are 1 columns"),
     ("INSERT INTO t (a, A) VALUES (1, 2)", 19, '"A" is given twice'),
+    ("INSERT INTO t (a, b, B) VALUES (1, 2)", 22, '"B" is given twice'),
     ("INSERT INTO t (a b) VALUES (1)", 18, 'expected "," or ")"'),
     ("INSERT INTO c USING s (x) TAGS (1, 2) VALUES (1)", 32, "found 2 tag values for 1 tag names"),
     ("INSERT INTO c USING s VALUES (1)", 23, "expected TAGS"),

@@ -43,6 +43,7 @@ def new(
         ("ta, tb", (), ["ta", "tb", "group_id"], [0, 1, "group_id"]),
         ("tbname", (), ["tag_tbname", "group_id"], [0, "group_id"]),
         ("ta AS k", (), ["k", "group_id"], [0, "group_id"]),
+        (f"ta AS `{'é' * 40}`", (), ["é" * 32, "group_id"], [0, "group_id"]),
         # a key that is a result column already
         ("ta, tb", (("ta", "_k0"),), ["tb", "group_id"], [1, "group_id"]),
         ("ta", (("TA", "ta"),), ["group_id"], ["group_id"]),
