@@ -98,6 +98,8 @@ def test_a_blink_table_keeps_no_rows_but_those_of_a_cycle() -> None:
     assert made.has_cycle and made.cycle() is second
     made.begin_cycle(None)
     assert not made.has_cycle
+    thirds = made.cycles(message(given.rows, cycles=[1, 1, 1]))
+    assert [cycle["v"].to_pylist() for cycle in thirds] == [[10], [20], [30]]
     (whole,) = made.cycles(message(rows(("a", 1, 10), ("a", 2, 20))))
     assert whole.num_rows == 2
 
