@@ -261,15 +261,14 @@ class RemoteTable:
                 self.attempts = 0
                 self._follow(channel)
             except PenstockError as error:
-                self._cut_off(error)
+                self._cut_off(error, window)
             except vital.FAULTS as bug:
                 message = f"following the table failed: {type(bug).__name__}"
-                self._cut_off(RemoteError(message, code="E_INTERNAL", detail=str(bug)[:200]))
+                fault = RemoteError(message, code="E_INTERNAL", detail=str(bug)[:200])
+                self._cut_off(fault, window)
             channel = None
             if self._halt.is_set():
                 return
-            if self.state == "live":
-                window.note_loss()
             if window.is_over(self.attempts):
                 self._fail()
                 return
@@ -368,8 +367,10 @@ class RemoteTable:
             "disconnected",
         )
 
-    def _cut_off(self, error: PenstockError) -> None:
+    def _cut_off(self, error: PenstockError, window: RetryWindow) -> None:
         was_live = self.state == "live"
+        if was_live:
+            window.note_loss()
         self.error = error
         self._disconnect()
         if self._halt.is_set():

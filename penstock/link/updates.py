@@ -29,6 +29,7 @@ class UpdateFeed:
         self._lock = lock
         self._listeners: list[Callable[[Update], None]] = []
         self._watchers: list[queue.SimpleQueue[Update | None]] = []
+        self._ended = False
 
     def listen(self, listener: Callable[[Update], None]) -> None:
         """Have *listener* called, on the publishing thread, with every update from now on."""
@@ -42,6 +43,8 @@ class UpdateFeed:
         watcher: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
         with self._lock:
             self._watchers.append(watcher)
+            if self._ended:
+                watcher.put(None)
         try:
             while True:
                 try:
@@ -63,7 +66,9 @@ class UpdateFeed:
             listener(update)
 
     def end(self) -> None:
-        """Tell everybody who watches that nothing more comes."""
+        """Tell everybody who watches, or will, that nothing more comes."""
+        with self._lock:
+            self._ended = True
         self._put(None)
 
     def _put(self, update: Update | None) -> None:

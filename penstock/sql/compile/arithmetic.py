@@ -12,7 +12,7 @@ from sqlglot import exp
 from penstock.sql.compile.compiler import Compiler, NodeCompiler
 from penstock.sql.compile.leaves import number
 from penstock.sql.functions.base import BIGINT, DOUBLE, NULL, TIMESTAMP, Compiled
-from penstock.sql.functions.exact import finite, remainder, tick_sum
+from penstock.sql.functions.exact import finite, quotient, remainder, tick_sum
 from penstock.sql.functions.time import shift
 
 #: an infinite value or NaN on the left side stays one: a chain of these makes NULL of it once, at
@@ -111,7 +111,7 @@ def _product(compiler: Compiler, node: exp.Binary, left: Compiled, right: Compil
         return _finite(a * b)
     if isinstance(node, exp.Mod):
         return Compiled(remainder(a, b), DOUBLE)
-    return _finite(a / b)
+    return _finite(quotient(a, b))
 
 
 def _bits(compiler: Compiler, node: exp.Binary, left: Compiled, right: Compiled) -> Compiled:

@@ -105,6 +105,8 @@ def _align_text(
 ) -> tuple[pl.Expr, pl.Expr]:
     """Read the text beside a number or BOOL as one; a literal that is none is refused."""
     text, other = (left, right) if left.type.text else (right, left)
+    if text.literal and text.value is None:
+        return pl.lit(None, pl.Float64), pl.lit(None, pl.Float64)
     if text.literal and other.type.kind == "BOOL" and _word(text) in ("true", "false"):
         a = pl.lit(_word(text) == "true")
         b = other.expr
@@ -128,6 +130,9 @@ def _word(text: Compiled) -> str:
 
 def _read_number(text: Compiled) -> pl.Expr:
     """Return the number that *text* holds; true and false of JSON are 1 and 0."""
+    if text.literal:
+        # polars reads no blanks around a number, which `_NUMBER` allows in a constant
+        return pl.lit(float(text.value), pl.Float64)
     number = text.expr.cast(pl.Float64, strict=False)
     if text.type.kind != "JSON":
         return number

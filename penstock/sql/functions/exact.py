@@ -4,7 +4,9 @@ an error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -67,6 +69,32 @@ def tick_sum(left: pl.Expr, right: pl.Expr, minus: bool = False) -> pl.Expr:
     return pl.when(turned >= 0).then(total)
 
 
+def quotient(left: pl.Expr, right: pl.Expr) -> pl.Expr:
+    """Divide doubles so that a row has the same quotient whatever rows stand beside it.
+
+    polars multiplies a column by the reciprocal of a constant, and only a row alone is divided by
+    it.
+    """
+    if right.meta.root_names() or not left.meta.root_names():
+        return left / right
+    divisor = pl.select(right.cast(pl.Float64)).item()
+    if divisor is None or _has_exact_reciprocal(divisor):
+        return left / right
+    divide = partial(_divide, divisor)
+    return left.map_batches(divide, return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _has_exact_reciprocal(number: float) -> bool:
+    mantissa, exponent = math.frexp(number)
+    return abs(mantissa) == 0.5 and abs(exponent) < 1000
+
+
+def _divide(divisor: float, numbers: pl.Series) -> pl.Series:
+    with np.errstate(all="ignore"):
+        found = numbers.to_numpy() / divisor
+    return pl.Series(numbers.name, found, pl.Float64, nan_to_null=True)
+
+
 def remainder(left: pl.Expr, right: pl.Expr) -> pl.Expr:
     """Compute `left % right` of doubles as C's fmod; NULL when *right* is 0."""
     left = left.cast(pl.Float64)
@@ -120,7 +148,9 @@ def _double_text(numbers: pl.Series) -> pl.Series:
         )
     ).to_series()
     # The product of a half is not always rounded the way its digits are.
-    rare = np.flatnonzero((size >= _WHOLE) | (np.abs(part - np.floor(part) - 0.5) < 1e-3))
+    half = np.abs(part - np.floor(part) - 0.5) < 1e-3
+    odd = np.isnan(values) & numbers.is_not_null().to_numpy()
+    rare = np.flatnonzero((size >= _WHOLE) | half | odd)
     if len(rare):
         made = made.scatter(rare, [_rare_text(float(values[i])) for i in rare])
     return made.zip_with(numbers.is_not_null(), pl.Series([None], dtype=pl.String)).alias(

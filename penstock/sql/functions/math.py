@@ -11,7 +11,7 @@ from collections.abc import Callable
 import polars as pl
 
 from penstock.sql.functions.base import DOUBLE, FunctionCall, same, scalar
-from penstock.sql.functions.exact import finite, narrow, remainder, round_whole
+from penstock.sql.functions.exact import finite, narrow, quotient, remainder, round_whole
 from penstock.types import ColumnType
 
 
@@ -49,7 +49,7 @@ def pi(call: FunctionCall) -> pl.Expr:
 def log(call: FunctionCall) -> pl.Expr:
     """Logarithm to the base of the second argument, natural without one."""
     natural = finite(call[0].log())
-    return finite(natural / finite(call[1].log())) if len(call) > 1 else natural
+    return finite(quotient(natural, finite(call[1].log()))) if len(call) > 1 else natural
 
 
 @scalar("pow", "double, double", DOUBLE, aliases=("power",))
@@ -113,8 +113,8 @@ def _at_digits(call: FunctionCall, whole: Callable[[pl.Expr], pl.Expr]) -> pl.Ex
         return pl.when(call[1] >= 0).then(call[0]).when(call[1] < 0).then(kept)
     scale = pl.lit(10.0).pow(call[1].abs().cast(pl.Float64))
     number = call[0].cast(pl.Float64)
-    right = whole(number * scale) / scale
-    left = whole(number / scale) * scale
+    right = quotient(whole(number * scale), scale)
+    left = whole(quotient(number, scale)) * scale
     exact = (
         pl.when(call[1] >= 0)
         .then(pl.when(right.is_finite()).then(right).otherwise(number))

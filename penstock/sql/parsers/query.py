@@ -263,7 +263,7 @@ class QueryParser(WindowParser):
             if join is None:
                 return None
             select.append("joins", join)
-        self.fail(f"more than {MAX_DEPTH} tables in one FROM")
+        self.fail(f"more than {MAX_DEPTH} tables in one FROM", index=self.index - 1)
 
     def _join(self) -> exp.Join | None:
         if self.take_type(TokenType.COMMA):
