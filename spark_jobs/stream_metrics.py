@@ -26,8 +26,8 @@ _SHOWN = {
 
 
 _FAILED = {
-    "partitions": "Partitions in which a stream has stopped",
-    "lanes": "The former name of penstock_stream_failed_partitions",
+    "penstock_stream_failed_partitions": "Partitions in which a stream has stopped",
+    "penstock_stream_failed_lanes": "The former name of penstock_stream_failed_partitions",
 }
 
 
@@ -41,8 +41,7 @@ class StreamMetrics(Collector):
             for k, text in _SHOWN.items()
         }
         self._broken = [
-            Gauge(f"penstock_stream_failed_{what}", text, ["stream"], registry=registry)
-            for what, text in _FAILED.items()
+            Gauge(name, text, ["stream"], registry=registry) for name, text in _FAILED.items()
         ]
         self._known: set[str] = set()
         #: by stream: what each of its processors has counted

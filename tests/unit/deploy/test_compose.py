@@ -28,7 +28,7 @@ from tests.documents import ROOT
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: s for name, s in SERVICES.items() if s["image"].startswith("penstock-")}
-SERVICES = (
+SETTINGS = (
     GatewaySettings,
     SparkSettings,
     StoreSettings,
@@ -107,7 +107,7 @@ def test_services_that_connect_outwards_are_told_where_they_may(
     }
     for key, value in given.items():
         monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", value))
-    kind = {service.service: service for service in SERVICES}[name]
+    kind = {kind.service: kind for kind in SETTINGS}[name]
     loaded = kind.load()
     assert loaded.external_allow == ()
     assert getattr(loaded, "notify_allow", ()) == ()
@@ -146,9 +146,9 @@ def test_images_ask_for_memory_as_an_embedded_mesh_does() -> None:
 def test_variables_of_services_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {
-        f"PENSTOCK_{service.service.upper()}_{f.upper()}"
-        for service in SERVICES
-        for f in service.model_fields
+        f"PENSTOCK_{kind.service.upper()}_{f.upper()}"
+        for kind in SETTINGS
+        for f in kind.model_fields
     }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     for name, service in OURS.items():

@@ -13,7 +13,7 @@ import yaml
 from penstock.config.raft import parse_groups
 from penstock.config.settings import Settings
 from tests.documents import ROOT
-from tests.unit.deploy.test_compose import COMPOSE, OURS, SERVICES
+from tests.unit.deploy.test_compose import COMPOSE, OURS, SETTINGS
 
 DIRECTORY = ROOT / "deploy/kubernetes"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load(
@@ -74,9 +74,9 @@ def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
 def test_variables_are_settings() -> None:
     known = {f"PENSTOCK_{f.upper()}" for f in Settings.model_fields}
     known |= {
-        f"PENSTOCK_{service.service.upper()}_{f.upper()}"
-        for service in SERVICES
-        for f in service.model_fields
+        f"PENSTOCK_{kind.service.upper()}_{f.upper()}"
+        for kind in SETTINGS
+        for f in kind.model_fields
     }
     known |= {f"{v}_FILE" for v in known if v.endswith(("PASSWORD", "KEY", "SECRET"))}
     shared = next(o for o in OBJECTS if label(o) == "ConfigMap-penstock")["data"]

@@ -81,9 +81,9 @@ def test_a_mesh_that_is_not_ready_is_not_asked(tmp_path, monkeypatch):
 
 def test_hosts_of_single_services_are_looked_at(monkeypatch):
     monkeypatch.setenv("PENSTOCK_STORE_HOST", "0.0.0.0")
-    monkeypatch.setenv("PENSTOCK_HOSTILE", "no host of a room")
+    monkeypatch.setenv("PENSTOCK_HOSTILE", "no host of a service")
     assert "0.0.0.0" in doctor._hosts_of_services()
-    assert "no host of a room" not in doctor._hosts_of_services()
+    assert "no host of a service" not in doctor._hosts_of_services()
 
 
 def test_the_password_is_the_one_that_is_set_or_made(tmp_path):

@@ -76,7 +76,7 @@ def test_a_clock_that_nobody_has_is_refused_before_anything_starts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_room_that_nobody_has_is_refused_too(tmp_path):
+def test_a_service_that_nobody_has_is_refused_too(tmp_path):
     done = _run("up", "--services", "kafka,attic", root=tmp_path)
     assert isinstance(done.exception, ConfigError)
     assert "attic" in str(done.exception)
@@ -106,10 +106,10 @@ def test_a_log_that_is_not_there_is_said(layout):
 
 def test_all_logs_say_what_is_about_a_trace(layout):
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    for room, time in (("store", "2026-01-01T00:00:02Z"), ("gateway", "2026-01-01T00:00:01Z")):
-        line = f'{{"timestamp": "{time}", "event": "in {room}", "trace": "{trace}"}}\n'
+    for service, time in (("store", "2026-01-01T00:00:02Z"), ("gateway", "2026-01-01T00:00:01Z")):
+        line = f'{{"timestamp": "{time}", "event": "in {service}", "trace": "{trace}"}}\n'
         other = '{"timestamp": "2026-01-01T00:00:00Z", "event": "other"}\n'
-        layout.log(room).write_text(line + other, encoding="utf-8")
+        layout.log(service).write_text(line + other, encoding="utf-8")
     shown = _run("logs", "--trace", trace, root=layout.root).stdout.splitlines()
     assert len(shown) == 2
     assert "in gateway" in shown[0] and "in store" in shown[1]

@@ -13,18 +13,18 @@ WEEK = 7 * 86_400.0
 
 
 class Told:
-    """What rooms have told Redis."""
+    """What services have told Redis."""
 
-    def __init__(self, rooms: dict[Any, dict[str, Any]]) -> None:
-        self._rooms = {field: json.dumps(about) for field, about in rooms.items()}
+    def __init__(self, services: dict[Any, dict[str, Any]]) -> None:
+        self._services = {field: json.dumps(about) for field, about in services.items()}
 
     def hgetall(self, key: str) -> dict[Any, str]:
         assert key == names.nodes()
-        return self._rooms
+        return self._services
 
 
-def nodes(rooms: dict[Any, dict[str, Any]]) -> list[Node]:
-    return read(Told(rooms), NOW)  # type: ignore[arg-type]
+def nodes(services: dict[Any, dict[str, Any]]) -> list[Node]:
+    return read(Told(services), NOW)  # type: ignore[arg-type]
 
 
 def about(seen: float = 0.0, started: float = 100.0, host: str = "h") -> dict[str, Any]:
@@ -32,7 +32,7 @@ def about(seen: float = 0.0, started: float = 100.0, host: str = "h") -> dict[st
     return {"host": host, "started": NOW - started, "seen": NOW - seen}
 
 
-def test_a_node_has_the_rooms_that_are_online() -> None:
+def test_a_node_has_the_services_that_are_online() -> None:
     found = nodes(
         {
             b"2:store": about(seen=1, started=50),
@@ -43,9 +43,9 @@ def test_a_node_has_the_rooms_that_are_online() -> None:
     assert found == [Node(2, "h", ("gateway", "store"), NOW - 90, NOW - 1, True)]
 
 
-def test_a_node_whose_rooms_are_all_silent_is_offline() -> None:
+def test_a_node_whose_services_are_all_silent_is_offline() -> None:
     (found,) = nodes({"1:store": about(seen=OFFLINE_SECONDS)})
-    assert (found.online, found.rooms, found.seen) == (False, (), NOW - OFFLINE_SECONDS)
+    assert (found.online, found.services, found.seen) == (False, (), NOW - OFFLINE_SECONDS)
 
 
 def test_nodes_come_by_number() -> None:
@@ -57,7 +57,7 @@ def test_what_was_not_heard_of_for_a_week_is_forgotten() -> None:
     assert nodes({"1:store": about(seen=WEEK)}) == []
     assert len(nodes({"1:store": about(seen=WEEK - 1)})) == 1
     kept = nodes({"1:store": about(seen=WEEK + 1, started=9_000_000), "1:gateway": about()})
-    assert (kept[0].rooms, kept[0].started) == (("gateway",), NOW - 100)
+    assert (kept[0].services, kept[0].started) == (("gateway",), NOW - 100)
 
 
 def test_a_field_that_is_no_node_is_skipped() -> None:

@@ -156,7 +156,7 @@ def test_a_socket_that_does_not_open_is_one_kind_of_error(
 
 
 @pytest.mark.parametrize(
-    ("secure", "port"), [(True, "for secure links"), (False, "of the federation room")]
+    ("secure", "port"), [(True, "for secure links"), (False, "of the federation service")]
 )
 def test_a_wrong_port_gets_a_hint(dialled: Dialled, secure: bool, port: str) -> None:
     address = dataclasses.replace(ADDRESS, secure=secure)
