@@ -25,12 +25,6 @@ _SHOWN = {
 }
 
 
-_FAILED = {
-    "penstock_stream_failed_partitions": "Partitions in which a stream has stopped",
-    "penstock_stream_failed_lanes": "The former name of penstock_stream_failed_partitions",
-}
-
-
 class StreamMetrics(Collector):
     """Gauges and a histogram per stream, called `database.stream`."""
 
@@ -40,9 +34,20 @@ class StreamMetrics(Collector):
             k: Gauge(f"penstock_stream_{k}", text, ["stream"], registry=registry)
             for k, text in _SHOWN.items()
         }
-        self._broken = [
-            Gauge(name, text, ["stream"], registry=registry) for name, text in _FAILED.items()
-        ]
+        self._broken = (
+            Gauge(
+                "penstock_stream_failed_partitions",
+                "Partitions in which a stream has stopped",
+                ["stream"],
+                registry=registry,
+            ),
+            Gauge(
+                "penstock_stream_failed_lanes",
+                "The former name of penstock_stream_failed_partitions",
+                ["stream"],
+                registry=registry,
+            ),
+        )
         self._known: set[str] = set()
         #: by stream: what each of its processors has counted
         self._counted: dict[str, list[Mapping[str, Any]]] = {}
