@@ -28,9 +28,9 @@ from penstock.rows import arrow_reader
 from penstock.rows.partition import hashes
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.windows import columnwise
-from penstock.windows.projection import Projection
-from penstock.windows.table_names import TableNames
+from penstock.windows.emit.projection import Projection
+from penstock.windows.groups.table_names import TableNames
+from penstock.windows.rows import columnwise
 
 _COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("DOUBLE")))
 _TABLE = Table(1, "db", "m", "plain", "in.db", 1, "ms", (TableVersion(100, _COLUMNS, ()),))

@@ -33,7 +33,7 @@ from penstock.sql.plan import (
     Trigger,
 )
 from penstock.types import ColumnType
-from penstock.windows.interval import IntervalKernel
+from penstock.windows.interval.kernel import IntervalKernel
 
 _DOUBLE = ColumnType("DOUBLE")
 _BIGINT = ColumnType("BIGINT")

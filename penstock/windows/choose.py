@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from penstock.sql.plan import StreamPlan
 from penstock.windows.context import KernelContext
+from penstock.windows.emit.result import target_identity
 from penstock.windows.filter import FilterKernel
 from penstock.windows.force import ForceKernel
-from penstock.windows.general import GeneralKernel
-from penstock.windows.interval import IntervalKernel, supports
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.interval.kernel import IntervalKernel, supports
 from penstock.windows.kernel import History, Kernel
 from penstock.windows.pause import PausableKernel
-from penstock.windows.result import target_identity
 from penstock.windows.virtual import JoinKernel
 
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import polars as pl
 
-from penstock.windows.table_names import TableNames
+from penstock.windows.groups.table_names import TableNames
 
 T = TypeVar("T")
 

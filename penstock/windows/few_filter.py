@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.rows.rows import Rows
-from penstock.windows.few_results import FewLayout, FewResults, Picked
-from penstock.windows.groups import Groups
-from penstock.windows.result import Results
+from penstock.windows.emit.few_results import FewLayout, FewResults, Picked
+from penstock.windows.emit.result import Results
+from penstock.windows.groups.groups import Groups
 
 
 class FewFilter:

@@ -17,20 +17,20 @@ import polars as pl
 from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
-from penstock.windows import columnwise
-from penstock.windows.clock import TableClock
+from penstock.windows.clocks.clock import TableClock
 from penstock.windows.context import KernelContext
-from penstock.windows.counted import standing
+from penstock.windows.emit.few_results import FewResults, Picked
+from penstock.windows.emit.output import EmissionBuffer
+from penstock.windows.emit.projection import Projection
+from penstock.windows.emit.result import Results
 from penstock.windows.few_filter import few_filter
-from penstock.windows.few_results import FewResults, Picked
-from penstock.windows.groups import Groups
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.table_names import OneChild
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
-from penstock.windows.merge import as_planned, complete
-from penstock.windows.output import EmissionBuffer
-from penstock.windows.projection import Projection
-from penstock.windows.result import Results
-from penstock.windows.scope import Scope, evaluate
-from penstock.windows.table_names import OneChild
+from penstock.windows.rows import columnwise
+from penstock.windows.rows.counted import standing
+from penstock.windows.rows.merge import as_planned, complete
+from penstock.windows.rows.scope import Scope, evaluate
 
 
 class FilterKernel:

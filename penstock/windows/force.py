@@ -16,21 +16,21 @@ import polars as pl
 
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import Interval, StreamPlan
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.boundaries import Grid
-from penstock.windows.clock import StreamClock
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.assign.boundaries import Grid
+from penstock.windows.assign.cut import make_cutter
+from penstock.windows.assign.events import Events, Order, Stamp
+from penstock.windows.assign.ingest import Ingest
+from penstock.windows.clocks.clock import StreamClock
+from penstock.windows.clocks.ticks import ALWAYS, NEVER
 from penstock.windows.context import KernelContext
-from penstock.windows.cut import make_cutter
-from penstock.windows.events import Events, Order, Stamp
-from penstock.windows.fill import Filler
-from penstock.windows.groups import Groups
-from penstock.windows.ingest import Ingest
+from penstock.windows.emit.fill import Filler
+from penstock.windows.emit.output import EmissionBuffer
+from penstock.windows.emit.result import Made
+from penstock.windows.emit.window_rows import WindowRows
+from penstock.windows.groups.groups import Groups
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, since_full
-from penstock.windows.output import EmissionBuffer
-from penstock.windows.result import Made
-from penstock.windows.scope import Scope
-from penstock.windows.ticks import ALWAYS, NEVER
-from penstock.windows.window_rows import WindowRows
+from penstock.windows.rows.scope import Scope
 
 
 class ForceKernel:

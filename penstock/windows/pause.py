@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from penstock.rows.rows import Rows
-from penstock.windows.few_results import FewResults, TakesFew
+from penstock.windows.emit.few_results import FewResults, TakesFew
+from penstock.windows.emit.output import joined
 from penstock.windows.kernel import (
     EARLIEST,
     LATEST,
@@ -25,7 +26,6 @@ from penstock.windows.kernel import (
     Kernel,
     Rewindable,
 )
-from penstock.windows.output import joined
 
 _STATE = "pause"
 _ROWS = "pause.rows"

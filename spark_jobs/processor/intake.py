@@ -21,7 +21,7 @@ from penstock.rows.partition import partition as place
 from penstock.rows.rows import Rows
 from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
-from penstock.windows import columnwise
+from penstock.windows.rows import columnwise
 from spark_jobs.input import Records
 from spark_jobs.processor.placement import Placement
 from spark_jobs.processor.processor import PartitionProcessor

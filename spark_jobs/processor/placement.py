@@ -7,9 +7,9 @@ import polars as pl
 
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition_of
-from penstock.windows.key_index import Numbers
-from penstock.windows.table_names import TableNames
-from penstock.windows.ticks import Mask, grown
+from penstock.windows.clocks.ticks import Mask, grown
+from penstock.windows.groups.key_index import Numbers
+from penstock.windows.groups.table_names import TableNames
 
 
 class Placement:

@@ -20,12 +20,12 @@ from penstock import names
 from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
-from penstock.windows.clock import TableClock
+from penstock.windows.clocks.clock import TableClock
+from penstock.windows.emit.projection import Projection
+from penstock.windows.groups.table_names import TableNames
 from penstock.windows.kernel import Delta, History
-from penstock.windows.merge import written
-from penstock.windows.projection import Projection
-from penstock.windows.scope import Scope, evaluate
-from penstock.windows.table_names import TableNames
+from penstock.windows.rows.merge import written
+from penstock.windows.rows.scope import Scope, evaluate
 from penstock.windows.virtual import Mapper
 
 PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]

@@ -20,7 +20,7 @@ from penstock.rows.versions import without_clears
 from penstock.runtime import log, traces
 from penstock.sql.plan import needs_ticks
 from penstock.windows import make_kernel
-from penstock.windows.few_results import FewResults, TakesFew
+from penstock.windows.emit.few_results import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
 from spark_jobs.output import Outbox, nobody_waits

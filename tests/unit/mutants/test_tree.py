@@ -82,7 +82,7 @@ def test_no_tests_at_all_are_an_error_and_no_death(tree: Tree) -> None:
 def test_tests_called_after_the_file_come_first_then_quick_ones() -> None:
     tests = ["t/test_a.py", "t/test_b.py", "t/test_cut.py"]
     seconds = {"t/test_a.py": 9.0, "t/test_b.py": 1.0, "t/test_cut.py": 20.0}
-    assert in_order(tests, "penstock/windows/cut.py", seconds) == [
+    assert in_order(tests, "penstock/windows/assign/cut.py", seconds) == [
         "t/test_cut.py",
         "t/test_b.py",
         "t/test_a.py",

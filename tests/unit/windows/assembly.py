@@ -13,20 +13,20 @@ import numpy as np
 import polars as pl
 
 from penstock.sql.plan import Interval, StreamPlan, Window
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.boundaries import Grid
-from penstock.windows.calls import Call
-from penstock.windows.clock import GroupClock, TableClock
-from penstock.windows.counted import Counted
-from penstock.windows.general import GeneralKernel
-from penstock.windows.groups import Groups
-from penstock.windows.inorder import InOrder
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.assign.boundaries import Grid
+from penstock.windows.assign.calls import Call
+from penstock.windows.assign.inorder import InOrder
+from penstock.windows.clocks.clock import GroupClock, TableClock
+from penstock.windows.clocks.ticks import Mask
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.general.renewal import Renewal
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.table_names import TableNames
 from penstock.windows.kernel import History
-from penstock.windows.renewal import Renewal
-from penstock.windows.row_reader import RowReader
-from penstock.windows.scope import Scope
-from penstock.windows.table_names import TableNames
-from penstock.windows.ticks import Mask
+from penstock.windows.rows.counted import Counted
+from penstock.windows.rows.row_reader import RowReader
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.plans import aggregate, window_plan
 
 #: rows of (group, time, value)

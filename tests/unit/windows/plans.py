@@ -22,8 +22,8 @@ from penstock.sql.plan import (
     TriggerKind,
 )
 from penstock.types import ColumnType
-from penstock.windows.counted import standing
 from penstock.windows.kernel import Emission
+from penstock.windows.rows.counted import standing
 
 BIGINT, DOUBLE, INT, TIMESTAMP = (ColumnType(k) for k in ("BIGINT", "DOUBLE", "INT", "TIMESTAMP"))
 TEXT = ColumnType("VARCHAR", 20)

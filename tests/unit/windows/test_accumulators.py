@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.accumulators import Number, Rest, accumulators
-from penstock.windows.moment_accumulator import Moments
-from penstock.windows.parts import Part
-from penstock.windows.pick_accumulator import Pick
+from penstock.windows.accumulate.accumulators import Number, Rest, accumulators
+from penstock.windows.accumulate.moment_accumulator import Moments
+from penstock.windows.accumulate.pick_accumulator import Pick
+from penstock.windows.general.parts import Part
 from tests.nightly import drawn
 from tests.unit.windows.assembly import aggregates_of, call_of, source_rows
 

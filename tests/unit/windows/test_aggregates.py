@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.scope import Scope
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.rows.scope import Scope
 from tests.conformance.case import Case
 from tests.conformance.kernel_backend import KernelBackend
 from tests.nightly import drawn

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Interval
-from penstock.windows.boundaries import Grid
+from penstock.windows.assign.boundaries import Grid
 from tests.nightly import drawn
 from tests.unit.windows.plans import duration
 

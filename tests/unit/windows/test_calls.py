@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Interval
-from penstock.windows.boundaries import Grid
-from penstock.windows.calls import Call
+from penstock.windows.assign.boundaries import Grid
+from penstock.windows.assign.calls import Call
 from penstock.windows.context import KernelContext, SharedAnswers
-from penstock.windows.interval import IntervalKernel
-from penstock.windows.row_reader import RowReader
+from penstock.windows.interval.kernel import IntervalKernel
+from penstock.windows.rows.row_reader import RowReader
 from tests.unit.windows.plans import BY_TABLE, Table, aggregate, duration, frame, window_plan
 
 TUMBLING = Grid(Interval(duration("10s"), duration("10s")), "ms", "UTC")

@@ -7,9 +7,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.clock import GroupClock, StreamClock, TableClock
-from penstock.windows.table_names import TableNames
-from penstock.windows.ticks import NEVER, Highest, grown, previous_max
+from penstock.windows.clocks.clock import GroupClock, StreamClock, TableClock
+from penstock.windows.clocks.ticks import NEVER, Highest, grown, previous_max
+from penstock.windows.groups.table_names import TableNames
 from tests.nightly import drawn
 from tests.unit.windows.plans import frame
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from penstock.windows import columnwise
+from penstock.windows.rows import columnwise
 
 LINES = st.lists(
     st.tuples(st.none() | st.integers(-2, 2), st.none() | st.sampled_from(["", "a", "b"])),

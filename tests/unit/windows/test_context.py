@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from penstock.windows import KernelContext
-from penstock.windows.interval import IntervalKernel
-from penstock.windows.table_names import OneChild, TableNames
+from penstock.windows.groups.table_names import OneChild, TableNames
+from penstock.windows.interval.kernel import IntervalKernel
 from tests.unit.windows.plans import frame, window_plan
 
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import StreamPlan
-from penstock.windows.general import GeneralKernel
-from penstock.windows.interval import IntervalKernel, supports
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.interval.kernel import IntervalKernel, supports
 from penstock.windows.kernel import Control, History, Kernel
 from tests.conformance.case import Case
 from tests.conformance.kernel_backend import KernelBackend

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Count, Event, Interval, Notify, Session, State
-from penstock.windows.cut import CountCutter, Cutter, make_cutter
+from penstock.windows.assign.cut import CountCutter, Cutter, make_cutter
 from penstock.windows.kernel import EARLIEST, LATEST
-from penstock.windows.scope import Scope
+from penstock.windows.rows.scope import Scope
 from tests.nightly import drawn
 from tests.unit.windows.assembly import plan_with
 from tests.unit.windows.oracle import Live, Oracle, Setting

@@ -10,7 +10,7 @@ import pytest
 
 from penstock import names
 from penstock.sql.plan import Event, Notify, Session, State, StreamPlan
-from penstock.windows.events import Events, Stamp, window_id
+from penstock.windows.assign.events import Events, Stamp, window_id
 from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import INT, duration, frame, window_plan
 

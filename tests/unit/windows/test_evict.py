@@ -9,8 +9,8 @@ import polars as pl
 
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import Session
-from penstock.windows.evict import Evictor
-from penstock.windows.general import GeneralKernel
+from penstock.windows.general.evict import Evictor
+from penstock.windows.general.kernel import GeneralKernel
 from penstock.windows.kernel import EARLIEST
 from tests.unit.windows.assembly import kernel_of, plan_with
 from tests.unit.windows.plans import MemoryHistory, duration, frame, window_plan

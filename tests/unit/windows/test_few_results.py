@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from penstock.rows.rows import Rows
-from penstock.windows.few_results import FewLayout, Picked
+from penstock.windows.emit.few_results import FewLayout, Picked
 
 _TYPES = {"_op": pl.Int8(), "tbname": pl.String(), "v": pl.Int64(), "s": pl.String()}
 

@@ -17,9 +17,9 @@ from penstock.rows.rows import Rows
 from penstock.sql.plan import Column, Key, Output, StreamPlan, Target
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
-from penstock.windows.few_results import TakesFew
+from penstock.windows.emit.few_results import TakesFew
 from penstock.windows.filter import FilterKernel
-from penstock.windows.interval import IntervalKernel
+from penstock.windows.interval.kernel import IntervalKernel
 from penstock.windows.kernel import Control, Emission, Kernel
 from tests.nightly import drawn
 from tests.unit.windows.plans import (

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import Fill, FillMode
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.fill import Filler
-from penstock.windows.result import Results
-from penstock.windows.scope import Scope
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.emit.fill import Filler
+from penstock.windows.emit.result import Results
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import frame, window_plan
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.calls import Call
-from penstock.windows.counted import Counted
-from penstock.windows.forgotten_windows import ForgottenWindows, with_call
-from penstock.windows.scope import Scope
-from penstock.windows.slots import Slots
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.accumulate.slots import Slots
+from penstock.windows.assign.calls import Call
+from penstock.windows.interval.forgotten_windows import ForgottenWindows, with_call
+from penstock.windows.rows.counted import Counted
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.assembly import clocks_of, grid_of, groups_of, reader_of
 from tests.unit.windows.plans import BY_TAG, MemoryHistory, frame, window_plan
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from penstock import names
 from penstock.rows.partition import partition
-from penstock.windows import key_index as module
-from penstock.windows.groups import Groups
-from penstock.windows.key_index import KeyIndex
-from penstock.windows.scope import Scope
-from penstock.windows.table_names import TableNames
+from penstock.windows.groups import key_index as module
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.key_index import KeyIndex
+from penstock.windows.groups.table_names import TableNames
+from penstock.windows.rows.scope import Scope
 from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
 

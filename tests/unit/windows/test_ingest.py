@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import Session, State, StreamPlan
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.cut import make_cutter
-from penstock.windows.ingest import Ingest
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.assign.cut import make_cutter
+from penstock.windows.assign.ingest import Ingest
 from penstock.windows.kernel import EARLIEST, LATEST
-from penstock.windows.scope import Scope
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.assembly import groups_of
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, INT, duration, frame, window_plan
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import Count, Event, Interval, Session, State
-from penstock.windows.general import GeneralKernel
-from penstock.windows.inorder import InOrder
+from penstock.windows.assign.inorder import InOrder
+from penstock.windows.general.kernel import GeneralKernel
 from penstock.windows.kernel import EARLIEST
 from tests.nightly import drawn
 from tests.unit.windows.assembly import (

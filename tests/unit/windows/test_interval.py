@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from penstock.rows.partition import partition
 from penstock.sql.plan import Key, Trigger
-from penstock.windows.general import GeneralKernel
-from penstock.windows.interval import IntervalKernel, supports
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.interval.kernel import IntervalKernel, supports
 from penstock.windows.kernel import Control
 from tests.nightly import drawn
 from tests.unit.windows.plans import (

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.windows.calls import Call
-from penstock.windows.counted import Counted
+from penstock.windows.assign.calls import Call
+from penstock.windows.clocks.late_pairs import LatePairs
 from penstock.windows.kernel import EARLIEST
-from penstock.windows.late_pairs import LatePairs
+from penstock.windows.rows.counted import Counted
 from tests.unit.windows.assembly import Line, aggregates_of, call_of, clocks_of
 from tests.unit.windows.plans import MemoryHistory, window_plan
 

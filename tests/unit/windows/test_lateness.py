@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from penstock.rows.versions import DELETE
+from penstock.windows.clocks.lateness import Lateness
 from penstock.windows.kernel import EARLIEST
-from penstock.windows.lateness import Lateness
 from tests.unit.windows.assembly import kernel_of, make_room
 from tests.unit.windows.plans import BY_TAG, frame, window_plan
 

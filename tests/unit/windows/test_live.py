@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.windows.live import LiveRows
+from penstock.windows.general.live import LiveRows
 
 _EMPTY = pl.DataFrame(schema={"_seq": pl.Int64, "ts": pl.Int64})
 _calls = st.lists(

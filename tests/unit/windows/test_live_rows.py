@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from penstock.rows.versions import DELETE, MERGE
+from penstock.windows.general.live_rows import LiveRows
 from penstock.windows.kernel import LATEST
-from penstock.windows.live_rows import LiveRows
 from tests.unit.windows.assembly import hear, kernel_of, make_room
 from tests.unit.windows.plans import MemoryHistory, frame, window_plan
 

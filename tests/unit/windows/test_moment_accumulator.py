@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.accumulators import accumulators
-from penstock.windows.moment_accumulator import Moments
+from penstock.windows.accumulate.accumulators import accumulators
+from penstock.windows.accumulate.moment_accumulator import Moments
 from tests.nightly import drawn
 from tests.unit.windows.assembly import aggregates_of, call_of
 

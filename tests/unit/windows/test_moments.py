@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.moments import of_partials, of_rows
+from penstock.windows.accumulate.moments import of_partials, of_rows
 from tests.nightly import drawn
 
 _NAMES = ("mean", "m2", "low")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from penstock.windows.emit.output import EmissionBuffer, joined
+from penstock.windows.emit.result import Made
 from penstock.windows.kernel import Emission
-from penstock.windows.output import EmissionBuffer, joined
-from penstock.windows.result import Made
 
 IDENTITY = ["tbname", "ts"]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import Key, StreamPlan
-from penstock.windows.general import GeneralKernel
-from penstock.windows.interval import IntervalKernel
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.interval.kernel import IntervalKernel
 from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, MemoryHistory, Table, frame, window_plan
 from tests.unit.windows.test_controls import frame as writes_of_one_row

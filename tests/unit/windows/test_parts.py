@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.parts import (
+from penstock.windows.accumulate.sketches import EXACT
+from penstock.windows.general.parts import (
     Part,
     PartKind,
     compress,
     expressions_of_partials,
     expressions_of_rows,
 )
-from penstock.windows.sketches import EXACT
 from tests.nightly import drawn
 
 _ROWS = pl.DataFrame(

@@ -6,10 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from penstock.windows.accumulators import accumulators
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.pick_accumulator import Pick
-from penstock.windows.scope import Scope
+from penstock.windows.accumulate.accumulators import accumulators
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.accumulate.pick_accumulator import Pick
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.assembly import Line, call_of
 from tests.unit.windows.plans import aggregate, window_plan
 

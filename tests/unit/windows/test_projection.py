@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from penstock.windows.projection import Projection, cast_to, taken, where_above_0
+from penstock.windows.emit.projection import Projection, cast_to, taken, where_above_0
 
 EXPRESSIONS = [
     pl.col("a").alias("x"),

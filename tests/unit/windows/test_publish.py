@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import Trigger
-from penstock.windows.publish import CLOSED, OPEN, PublishPolicy
+from penstock.windows.emit.publish import CLOSED, OPEN, PublishPolicy
 
 _NO = 0
 

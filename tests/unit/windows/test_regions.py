@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Count, Event, Interval, Session, State
+from penstock.windows.assign.regions import Regions, after_start, before_end, touches
 from penstock.windows.kernel import EARLIEST, LATEST
-from penstock.windows.regions import Regions, after_start, before_end, touches
 from tests.nightly import drawn
 from tests.unit.windows.assembly import plan_with
 from tests.unit.windows.plans import INT, duration

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.sql.plan import Count, Event, Interval, Session, State
-from penstock.windows.renewal import Renewal
+from penstock.windows.general.renewal import Renewal
 from tests.nightly import drawn
 from tests.unit.windows.assembly import kernel_of, plan_with, renewal_of
 from tests.unit.windows.plans import INT, duration, frame

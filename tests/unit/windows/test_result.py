@@ -10,12 +10,12 @@ import pytest
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from penstock.windows.cast import cast_expression
-from penstock.windows.groups import Groups
-from penstock.windows.projection import Projection
-from penstock.windows.result import Results
-from penstock.windows.scope import Scope, evaluate
-from penstock.windows.table_names import TableNames
+from penstock.windows.emit.projection import Projection
+from penstock.windows.emit.result import Results
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.table_names import TableNames
+from penstock.windows.rows.cast import cast_expression
+from penstock.windows.rows.scope import Scope, evaluate
 from tests.unit.windows.plans import TIMESTAMP, aggregate, frame, window_plan
 
 

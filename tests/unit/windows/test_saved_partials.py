@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from penstock.sql.plan import Aggregate
-from penstock.windows.general import GeneralKernel
-from penstock.windows.interval import IntervalKernel
+from penstock.windows.general.kernel import GeneralKernel
+from penstock.windows.interval.kernel import IntervalKernel
 from penstock.windows.kernel import Delta
 from tests.unit.windows.plans import BIGINT, DOUBLE, MemoryHistory, Table, frame, window_plan
 

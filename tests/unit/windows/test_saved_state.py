@@ -13,7 +13,7 @@ import pytest
 
 from penstock.sql.plan import StreamPlan
 from penstock.windows.force import ForceKernel
-from penstock.windows.general import GeneralKernel
+from penstock.windows.general.kernel import GeneralKernel
 from penstock.windows.kernel import Control, Delta, History, Kernel
 from tests.conformance.case import Case
 from tests.conformance.kernel_backend import KernelBackend

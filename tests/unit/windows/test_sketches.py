@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.sketches import (
+from penstock.windows.accumulate.sketches import (
     EXACT,
     compress_digests,
     compress_registers,

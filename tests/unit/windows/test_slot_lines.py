@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from penstock.windows.slot_lines import SlotLines
+from penstock.windows.accumulate.slot_lines import SlotLines
 
 
 def _lines(slots: int) -> SlotLines:

@@ -7,17 +7,17 @@ import polars as pl
 import pytest
 
 from penstock.rows.versions import UPSERT
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.boundaries import Grid
-from penstock.windows.calls import Call
-from penstock.windows.clock import GroupClock
-from penstock.windows.groups import Groups
-from penstock.windows.output import EmissionBuffer
-from penstock.windows.scope import Scope
-from penstock.windows.slot_publisher import SlotPublisher
-from penstock.windows.slots import Slots
-from penstock.windows.table_names import TableNames
-from penstock.windows.window_rows import WindowRows
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.accumulate.slots import Slots
+from penstock.windows.assign.boundaries import Grid
+from penstock.windows.assign.calls import Call
+from penstock.windows.clocks.clock import GroupClock
+from penstock.windows.emit.output import EmissionBuffer
+from penstock.windows.emit.window_rows import WindowRows
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.table_names import TableNames
+from penstock.windows.interval.slot_publisher import SlotPublisher
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.plans import aggregate, frame, window_plan
 
 TABLES = ["d0", "d1"]

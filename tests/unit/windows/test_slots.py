@@ -9,9 +9,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.scope import Scope
-from penstock.windows.slots import Slots
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.accumulate.slots import Slots
+from penstock.windows.rows.scope import Scope
 from tests.nightly import drawn
 from tests.unit.windows.plans import aggregate, window_plan
 

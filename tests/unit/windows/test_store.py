@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.store import Store
+from penstock.windows.general.store import Store
 from tests.nightly import drawn
 
 _ROWS = {"_g": pl.Int64, "_seq": pl.Int64, "ts": pl.Int64}

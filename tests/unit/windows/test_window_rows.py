@@ -8,11 +8,11 @@ import polars as pl
 
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import Column, Output
-from penstock.windows.aggregates import Aggregates
-from penstock.windows.groups import Groups
-from penstock.windows.scope import Scope
-from penstock.windows.table_names import TableNames
-from penstock.windows.window_rows import WindowRows
+from penstock.windows.accumulate.aggregates import Aggregates
+from penstock.windows.emit.window_rows import WindowRows
+from penstock.windows.groups.groups import Groups
+from penstock.windows.groups.table_names import TableNames
+from penstock.windows.rows.scope import Scope
 from tests.unit.windows.plans import TIMESTAMP, aggregate, frame, window_plan
 
 

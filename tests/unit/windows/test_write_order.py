@@ -6,8 +6,8 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.windows.events import Stamp
-from penstock.windows.write_order import by_write, stamp_of
+from penstock.windows.assign.events import Stamp
+from penstock.windows.rows.write_order import by_write, stamp_of
 from tests.nightly import drawn
 
 

@@ -19,7 +19,7 @@ GROUP_ID = Column("group_id", ColumnType("BIGINT UNSIGNED"))
 #: column names that rows carry on their way (penstock.windows.kernel, wire format)
 RESERVED = ("tbname", "op", "_op", "_now", "_step", "_offset")
 #: names that no key gives a tag: those that rows and groups carry on their way, too
-#: (penstock.catalog.changes.limits, penstock.windows.groups)
+#: (penstock.catalog.changes.limits, penstock.windows.groups.groups)
 _NO_TAG = (*RESERVED, "_record", "_write", "_reason", "_late", "_hash", "_group")
 MAX_COLUMNS = 4096
 MAX_TAGS = 128

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT, filler, without_clears
 from penstock.storage import segments
-from penstock.windows.merge import complete
+from penstock.windows.rows.merge import complete
 from tests.nightly import drawn
 
 SCHEMA = {

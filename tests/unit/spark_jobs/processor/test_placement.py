@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from penstock.rows.partition import partition
-from penstock.windows.table_names import TableNames
+from penstock.windows.groups.table_names import TableNames
 from spark_jobs.processor.placement import Placement
 from tests.unit.spark_jobs.processor_kit import SOURCE
 

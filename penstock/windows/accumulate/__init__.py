@@ -1,0 +1,1 @@
+"""What is held of each open window: accumulators of aggregates, and the slots they live in."""

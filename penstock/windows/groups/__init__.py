@@ -1,0 +1,1 @@
+"""Numbers for groups and tables, which arrays are indexed with."""

@@ -1,0 +1,1 @@
+"""INTERVAL windows whose aggregates need no rows: state is one accumulator a window."""
