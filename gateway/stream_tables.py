@@ -39,7 +39,7 @@ from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
 from penstock.runtime import vital
 from penstock.runtime.clock import Clock
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
-from penstock.sql.statements import StreamTableOptions
+from penstock.sql.statements import StreamTableSettings
 
 _ENABLE = "`penstock up --nodes 3` sets both; see docs/ha-tables.md"
 #: seconds between looks at Redis while a new table is awaited
@@ -272,7 +272,7 @@ class StreamTableGroups:
         return sent
 
 
-def replication_of(group: int, o: StreamTableOptions) -> Replicated:
+def replication_of(group: int, o: StreamTableSettings) -> Replicated:
     """Return what a statement's options say, as the catalog has it."""
     purge = None
     if o.cache_purge_time_column and o.cache_purge_interval and o.cache_retention_time:
@@ -300,10 +300,10 @@ def replication_of(group: int, o: StreamTableOptions) -> Replicated:
     )
 
 
-def options_of(table: Replicated) -> StreamTableOptions:
+def options_of(table: Replicated) -> StreamTableSettings:
     """Return the options that make a table like this one."""
     purge = table.purge
-    return StreamTableOptions(
+    return StreamTableSettings(
         table.group,
         table.asked_limit,
         table.key_columns,

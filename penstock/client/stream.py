@@ -24,7 +24,7 @@ _PAUSES = (0.05, 2.0)
 
 
 @dataclass(frozen=True)
-class Rows:
+class StreamRows:
     """One message: `rows` have `_op` (0 upsert, 1 delete, 2 some columns), `tbname`, `_time` and
     the selected columns.
     """
@@ -70,7 +70,7 @@ class Stream:
             self._channel = channel
         return self
 
-    def __iter__(self) -> Iterator[Rows]:
+    def __iter__(self) -> Iterator[StreamRows]:
         down_since = time.monotonic()
         pause = _PAUSES[0]
         while not self._closed:
@@ -89,7 +89,7 @@ class Stream:
                 time.sleep(pause)
                 pause = min(pause * 2, _PAUSES[1])
 
-    def _messages(self) -> Iterator[Rows]:
+    def _messages(self) -> Iterator[StreamRows]:
         assert self._channel is not None
         held: list[pa.Table] = []
         while not self._closed:
@@ -103,7 +103,7 @@ class Stream:
                 continue
             self.token = str(token)
             for rows in held:
-                yield Rows(rows, self.token)
+                yield StreamRows(rows, self.token)
             held = []
 
     def _drop(self) -> None:

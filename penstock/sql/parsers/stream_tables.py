@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.databases import DatabaseParser
-from penstock.sql.statements import CreateStreamTable, Statement, StreamTableOptions
+from penstock.sql.statements import CreateStreamTable, Statement, StreamTableSettings
 
 _STREAM_TABLE_OPTIONS = (
     "RAFT_GROUP",
@@ -63,7 +63,7 @@ class StreamTableParser(DatabaseParser):
             table=table,
             columns=columns,
             if_not_exists=if_not_exists,
-            options=StreamTableOptions(**given),
+            options=StreamTableSettings(**given),
         )
 
     def _stream_table_option(self, word: str) -> Any:

@@ -107,7 +107,7 @@ def _(s: st.CreateStreamTable) -> str:
     return words(head, f"WITH {parenthesis(_stream_table_options(s.options))}")
 
 
-def _stream_table_options(o: st.StreamTableOptions) -> Iterator[str]:
+def _stream_table_options(o: st.StreamTableSettings) -> Iterator[str]:
     """Yield `option = value` of those that differ from their defaults."""
     group = o.raft_group if isinstance(o.raft_group, int) else value(o.raft_group)
     options: tuple[tuple[str, object], ...] = (

@@ -59,7 +59,7 @@ from penstock.sql.statements.tables import (
     CreateTable,
     Drop,
     DropKind,
-    StreamTableOptions,
+    StreamTableSettings,
     TableOptions,
 )
 
@@ -109,7 +109,7 @@ __all__ = [
     "Statement",
     "SteerView",
     "StreamOptions",
-    "StreamTableOptions",
+    "StreamTableSettings",
     "TableOptions",
     "TargetColumn",
     "TargetTag",

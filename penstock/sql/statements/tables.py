@@ -56,7 +56,7 @@ class CreateTable(Statement):
 
 
 @dataclass(frozen=True)
-class StreamTableOptions:
+class StreamTableSettings:
     """WITH (raft_group=…, …) of a stream table; `raft_group` is an id or an alias, as it was
     written.
 
@@ -88,7 +88,7 @@ class CreateStreamTable(Statement):
 
     table: Name
     columns: tuple[ColumnDef, ...]
-    options: StreamTableOptions
+    options: StreamTableSettings
     if_not_exists: bool = False
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from penstock.windows.general.live import LiveRows
+from penstock.windows.general.live_pieces import LivePieces
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -23,7 +23,7 @@ class Store:
 
     def __init__(self, rows: pl.DataFrame, windows: pl.DataFrame, time: str) -> None:
         """*rows* and *windows* are empty and give the layouts; *time* is the rows' time column."""
-        self._live = LiveRows(rows, time)
+        self._live = LivePieces(rows, time)
         self.heads = windows
         self.pending = windows
         self.done = windows

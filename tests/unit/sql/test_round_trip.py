@@ -38,7 +38,7 @@ from penstock.sql.statements import (
     Statement,
     SteerView,
     StreamOptions,
-    StreamTableOptions,
+    StreamTableSettings,
     TableOptions,
     TargetColumn,
     TargetTag,
@@ -138,7 +138,7 @@ def with_time(items: list[ColumnDef]) -> tuple[ColumnDef, ...]:
 column_lists = some.lists(columns, max_size=4).filter(distinct).map(with_time)
 flags = some.booleans()
 stream_table_options = some.builds(
-    StreamTableOptions,
+    StreamTableSettings,
     some.integers(-3, 99) | names,
     some.integers(-3, 10**7),
     some.lists(words.filter(str.strip), max_size=3).map(tuple),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.client import stream as module
-from penstock.client.stream import Rows, Stream
+from penstock.client.stream import Stream, StreamRows
 from penstock.errors import CatalogError, PenstockError
 from penstock.link.address import Address, LinkLost
 
@@ -144,7 +144,7 @@ def test_opening_subscribes_before_the_first_row_is_asked_for(monkeypatch):
     assert stream.token == "s1"
     stream.open()
     assert len(node.asked) == 1
-    assert next(iter(stream)) == Rows(_table(1), "t1")
+    assert next(iter(stream)) == StreamRows(_table(1), "t1")
 
 
 def test_whoever_closes_it_gets_no_more(monkeypatch):

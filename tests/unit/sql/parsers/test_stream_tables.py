@@ -8,7 +8,7 @@ import pytest
 
 from penstock.sql.parsers.stream_tables import StreamTableParser
 from penstock.sql.plan import Duration
-from penstock.sql.statements import CreateStreamTable, StreamTableOptions
+from penstock.sql.statements import CreateStreamTable, StreamTableSettings
 from tests.unit.sql.reading import read, refusal, refused
 
 HEAD = "t (ts TIMESTAMP, a INT) WITH "
@@ -20,17 +20,17 @@ def created(text: str) -> Any:
     return found
 
 
-def options(text: str) -> StreamTableOptions:
+def options(text: str) -> StreamTableSettings:
     found = created(f"{HEAD}(raft_group=11, cache_limit=100{text})").options
-    assert isinstance(found, StreamTableOptions)
+    assert isinstance(found, StreamTableSettings)
     return found
 
 
 def test_only_group_and_limit_must_be_given() -> None:
-    assert options("") == StreamTableOptions(11, 100)
+    assert options("") == StreamTableSettings(11, 100)
     found = created("IF NOT EXISTS db.t (ts TIMESTAMP) WITH (cache_limit=1, raft_group='g')")
     assert (found.if_not_exists, found.table.database) == (True, "db")
-    assert found.options == StreamTableOptions("g", 1)
+    assert found.options == StreamTableSettings("g", 1)
 
 
 @pytest.mark.parametrize(

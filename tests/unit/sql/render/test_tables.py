@@ -63,7 +63,7 @@ STATEMENTS: list[tuple[st.Statement, str]] = [
     ),
     (
         st.CreateStreamTable(
-            table=T, columns=(TS, A), options=st.StreamTableOptions(11, 100), if_not_exists=True
+            table=T, columns=(TS, A), options=st.StreamTableSettings(11, 100), if_not_exists=True
         ),
         f"CREATE STREAM TABLE IF NOT EXISTS t {HEAD} WITH (raft_group = 11, cache_limit = 100)",
     ),
@@ -71,7 +71,7 @@ STATEMENTS: list[tuple[st.Statement, str]] = [
         st.CreateStreamTable(
             table=T,
             columns=(TS, A),
-            options=st.StreamTableOptions(
+            options=st.StreamTableSettings(
                 "g",
                 100,
                 ("a", "b c"),

@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.int64]
 _FULL = 32_768
 
 
-class LiveRows:
+class LivePieces:
     """Rows by arrival number (`_seq`) and time."""
 
     def __init__(self, empty: pl.DataFrame, time: str) -> None:

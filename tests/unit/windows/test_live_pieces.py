@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.windows.general.live import LiveRows
+from penstock.windows.general.live_pieces import LivePieces
 
 _EMPTY = pl.DataFrame(schema={"_seq": pl.Int64, "ts": pl.Int64})
 _calls = st.lists(
@@ -22,7 +22,7 @@ _calls = st.lists(
 def test_pieces_hold_what_one_frame_would(
     calls: list[tuple[str, list[int]]], times: list[int], stretches: list[tuple[int, int]]
 ) -> None:
-    live = LiveRows(_EMPTY, "ts")
+    live = LivePieces(_EMPTY, "ts")
     whole = _EMPTY
     following = 0
     for kind, values in calls:
@@ -59,7 +59,7 @@ def test_pieces_hold_what_one_frame_would(
 
 
 def test_many_small_calls_make_few_pieces() -> None:
-    live = LiveRows(_EMPTY, "ts")
+    live = LivePieces(_EMPTY, "ts")
     for n in range(2_000):
         live.add(pl.DataFrame({"_seq": [n], "ts": [n]}))
     assert live.count == 2_000
