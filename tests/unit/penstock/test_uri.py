@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import uri as uris
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.address import DEFAULT_PORT, DEFAULT_TLS_PORT, Address
 from penstock.link.remote_request import MirrorOptions, RemoteTarget
@@ -82,7 +83,7 @@ class Gateway:
 
     told = "ws://0.0.0.0:9"
 
-    def __init__(self, url: str, user: str, password: str, *, timeout: float) -> None:
+    def __init__(self, url: str, user: str, password: str, *, options: ConnectionOptions) -> None:
         assert (user, password) == ("ann", "secret")
 
     def __enter__(self) -> Gateway:

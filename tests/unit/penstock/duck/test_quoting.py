@@ -48,4 +48,4 @@ def test_what_no_query_can_hold_is_refused(text: object) -> None:
 def test_what_is_not_possible_is_said_with_a_way_out() -> None:
     error = impossible("OVER")
     assert (error.code, error.message) == ("E_QUERY", "OVER is not possible in a query")
-    assert "docs/sql.md" in error.hint
+    assert "docs/sql-rows.md" in error.hint

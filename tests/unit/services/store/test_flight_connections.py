@@ -115,7 +115,9 @@ def test_a_flood_from_one_address_is_cut_and_others_go_on() -> None:
             assert ended(others, 1, seconds=2.5) == 0
 
 
-def test_the_newest_are_cut_when_there_are_too_many_in_all() -> None:
+@pytest.mark.parametrize("source", ["127.0.0.2", "127.0.0.4"])
+def test_the_newest_are_cut_when_there_are_too_many_in_all(source: str) -> None:
+    # gRPC itself gives up on a silent client after 20 s, so this has to be quick
     with (
         port(most=5) as where,
         sockets(4, where, "127.0.0.3") as early,
@@ -123,9 +125,8 @@ def test_the_newest_are_cut_when_there_are_too_many_in_all() -> None:
     ):
         assert asked(client) == 1
         # they are known as the ones that were there once the next ones are cut
-        for source in ("127.0.0.2", "127.0.0.4", "127.0.0.5"):
-            with sockets(4, where, source) as late:
-                assert ended(late, 4) == 4
+        with sockets(4, where, source) as late:
+            assert ended(late, 4) == 4
         assert ended(early, 1, seconds=0.5) == 0
         assert asked(client) == 1
 

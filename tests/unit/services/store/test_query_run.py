@@ -177,7 +177,7 @@ def test_names_that_do_not_exist(asking: Asking) -> None:
     error = refusal(lambda: asking.result("SELECT rund(v) FROM plain"))
     assert error.code == "E_UNKNOWN_FUNCTION" and error.hint == "did you mean round()?"
     error = refusal(lambda: asking.result("SELECT qqqqqqq(v) FROM plain"))
-    assert "docs/sql.md" in error.hint
+    assert "docs/sql-functions.md" in error.hint
 
 
 def test_functions_of_users(asking: Asking) -> None:

@@ -318,12 +318,12 @@ async def test_what_does_not_exist_cannot_be_ended(served: Served) -> None:
 async def test_a_raft_group_has_to_be_named(served: Served) -> None:
     client = await served.connect({"raft_group": 11})
     error = await refusal(served, {}, user="ann")
-    assert error.code == "E_RAFT_GROUP" and "raftGroup=11" in error.hint
+    assert error.code == "E_RAFT_GROUP" and "raft_group=11" in error.hint
     await served.unsubscribe({"raft_group": 11}, user="ann")
     await client.hear("unsubscribed")
     await served.connect({"action": "alone"})
     error = await refusal(served, {"action": "alone", "raft_group": 11}, user="ann")
-    assert error.hint == "unsubscribeTable without raftGroup"
+    assert error.hint == "client.ha.unsubscribe without raft_group"
 
 
 def meet(served: Served, *nodes: str) -> None:
@@ -347,10 +347,10 @@ async def test_what_another_node_refuses_is_refused(served: Served) -> None:
     meet(served, "N2")
     served.others.answers["http://n2"] = (403, {"error": {"code": "E_FORBIDDEN"}})
     assert (await refusal(served, {}, user="ann")).code == "E_FORBIDDEN"
-    wrong = {"code": "E_RAFT_GROUP", "message": "raftGroup is 11", "hint": "say raftGroup=11"}
+    wrong = {"code": "E_RAFT_GROUP", "message": "raftGroup is 11", "hint": "say raft_group=11"}
     served.others.answers["http://n2"] = (400, {"error": wrong})
     error = await refusal(served, {}, user="ann")
-    assert (error.code, error.hint) == ("E_RAFT_GROUP", "say raftGroup=11")
+    assert (error.code, error.hint) == ("E_RAFT_GROUP", "say raft_group=11")
 
 
 async def test_a_node_of_the_mesh_asks_for_a_user_and_passes_nothing_on(served: Served) -> None:

@@ -116,7 +116,7 @@ async def test_offsets_go_unless_they_are_to_stay(served: Served) -> None:
 async def test_a_raft_group_has_to_be_named(served: Served) -> None:
     grouped = served.connect("ann", group=11)
     error = await served.refusal("ann")
-    assert error.code == "E_RAFT_GROUP" and "raftGroup=11" in error.hint
+    assert error.code == "E_RAFT_GROUP" and "raft_group=11" in error.hint
     assert not grouped.cancelled
     assert (await served.end("ann", raft_group=11))["ended"] == 1
 
