@@ -92,7 +92,7 @@ class Information:
             "USERS": lambda *_: principals.users(),
             "ROLES": lambda *_: principals.roles(),
             "GRANTS": lambda *_: principals.grants(),
-            "DNODES": lambda *_: mesh.dnodes(),
+            "DNODES": lambda *_: mesh.dnodes().drop_columns("rooms"),
             "SNODES": lambda *_: mesh.snodes(),
         }
 

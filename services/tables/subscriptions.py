@@ -153,7 +153,7 @@ class Subscriptions:
                 raise CatalogError(
                     f"subscription {other.topic} exists",
                     code="E_SUBSCRIPTION_EXISTS",
-                    hint="choose another actionName",
+                    hint="choose another action_name",
                 )
 
     def _first_row(self, replica: Replica, hello: dict[str, Any], user: str, group: int) -> int:

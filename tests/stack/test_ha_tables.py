@@ -446,7 +446,7 @@ def test_d14_d17_d37_subscribed_over_one_node_and_ended_over_another(client: Con
         )
     topic = client.ha.subscribe("trades", got, "a", server="NODE2", options=TABLES).topic
     assert topic == f"11/{client.database}.trades/a"
-    with refused("choose another actionName"):
+    with refused("choose another action_name"):
         client.ha.subscribe("trades", got, "a", server="NODE1", options=TABLES)
     trades.append(rows(1))
     eventually(lambda: got.quantities == [1, 1])
