@@ -31,7 +31,7 @@ setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
 	@$(PY) -m penstock.setup
 
-check: setup lint types  ## lint, types, import rules, unit tests with few examples of each property (aim: 60 s)
+check: setup lint types  ## lint, types, import rules, unit tests with few examples of each property
 	@PENSTOCK_EXAMPLES=few $(MAKE) --no-print-directory unit
 
 lint:
