@@ -163,6 +163,7 @@ def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> N
         assert rows.next(60).items[0]["v"] == 4
 
 
+@pytest.mark.usefixtures("ann")
 def test_a_connection_holds_so_many_subscriptions_and_no_more(mesh: RunningMesh) -> None:
     headers = {"Authorization": f"Bearer ann:{PASSWORD}"}
     with dial(mesh.notifier_url.replace("http", "ws", 1) + "/ws", additional_headers=headers) as ws:
