@@ -81,7 +81,8 @@ class SubscriptionPump:
                         await self._channel.say({"type": "token", "token": token, "behind": behind})
                 if quiet:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(arrived.wait(), _TOKEN_SECONDS)
+                        async with asyncio.timeout(_TOKEN_SECONDS):
+                            await arrived.wait()
         finally:
             listening.close()
 

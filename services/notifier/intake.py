@@ -92,7 +92,8 @@ class EventIntake:
             except BusError as error:
                 log.warning("events cannot be read for now", error=str(error))
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._begun.wait(), _LOOK_SECONDS)
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._begun.wait()
 
     async def look(self) -> None:
         """Read what the live reader should have given since the last look, where it gave nothing.

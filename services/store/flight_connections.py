@@ -90,6 +90,11 @@ class FlightConnections:
         os.close(self._holder)
         os.close(self._nothing)
 
+    @property
+    def count(self) -> int:
+        """How many connections count towards the caps, as of the last look."""
+        return sum(1 for address in tuple(self._known.values()) if address)
+
     def _run(self) -> None:
         while not self._stopping.wait(_SWEEP_SECONDS):
             self._find()

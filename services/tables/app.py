@@ -126,5 +126,6 @@ async def _watch(stop: asyncio.Event, keeper: ReplicaKeeper, health: Health) -> 
         if keeper.failed is not None:
             return 1
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), 0.2)
+            async with asyncio.timeout(0.2):
+                await stop.wait()
     return 0

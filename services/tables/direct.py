@@ -166,9 +166,8 @@ class Direct:
     async def _connect(self, broker: str) -> _Link:
         host, _, port = broker.rpartition(":")
         loop = asyncio.get_running_loop()
-        _, link = await asyncio.wait_for(
-            loop.create_connection(_Link, host, int(port)), _RETRY_SECONDS
-        )
+        async with asyncio.timeout(_RETRY_SECONDS):
+            _, link = await loop.create_connection(_Link, host, int(port))
         try:
             if not wire.speaks(await self._ask(link, wire.ask_versions)):
                 raise BusError("the broker does not speak produce in this version", detail=broker)
@@ -217,7 +216,8 @@ class Direct:
         link.waiting[number] = lambda data: None if found.done() else found.set_result(data)
         if link.transport is not None:
             link.transport.write(request(number, self._client))
-            answer = await asyncio.wait_for(found, _RETRY_SECONDS)
+            async with asyncio.timeout(_RETRY_SECONDS):
+                answer = await found
             if answer is not None:
                 return answer
         raise BusError("the connection to Kafka broke")

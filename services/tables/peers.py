@@ -81,9 +81,8 @@ async def _refuses(url: str) -> bool:
     """Whether nothing listens there."""
     parts = urlsplit(url)
     try:
-        _, writer = await asyncio.wait_for(
-            asyncio.open_connection(parts.hostname, parts.port), _CONNECT_SECONDS
-        )
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port)
     except ConnectionRefusedError:
         return True
     except (OSError, TimeoutError):

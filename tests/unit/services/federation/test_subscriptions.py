@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterator
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -293,3 +294,33 @@ async def test_a_view_that_writes_an_external_stream_is_followed_there(
     task, peer = served.subscribe("SELECT v FROM d.out")
     await task
     assert peer.messages()[0][0]["token"] == "x.t"
+
+
+class Arrival(asyncio.Event):
+    """Says when somebody waits for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.awaited = False
+
+    async def wait(self) -> Any:
+        self.awaited = True
+        return await super().wait()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_cancellation_that_comes_with_a_record_ends_a_subscription(
+    served: Served, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    arrived = Arrival()
+    arrivals = chain([arrived], repeat(asyncio.Event()))
+    monkeypatch.setattr(subscription_pump, "_TOKEN_SECONDS", 30)
+    monkeypatch.setattr(feed.Listening, "arrival", lambda _: next(arrivals))
+    task, _ = served.subscribe()
+    await until(lambda: arrived.awaited)
+    arrived.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    done, _ = await asyncio.wait([task], timeout=5)
+    assert done and task.cancelled()

@@ -45,12 +45,21 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 @contextmanager
 def port(closed: Callable[[str], object] = str, **limits: float) -> Iterator[int]:
     """A Flight port that is looked after; *closed* is told of what is shut down."""
+    with served(closed, **limits) as (where, _):
+        yield where
+
+
+@contextmanager
+def served(
+    closed: Callable[[str], object] = str, **limits: float
+) -> Iterator[tuple[int, FlightConnections]]:
+    """A Flight port and what looks after it."""
     server = _Server("grpc://127.0.0.1:0")
     settings: dict[str, Any] = {"most": 0, "most_per_address": 0, "idle_seconds": 0.0, **limits}
     connections = FlightConnections(server.port, **settings, closed=closed)
     connections.start()
     try:
-        yield server.port
+        yield server.port, connections
     finally:
         server.shutdown()
         connections.stop()
@@ -81,6 +90,14 @@ def ended(connections: list[socket.socket], number: int, seconds: float = 15.0) 
                     selector.unregister(key.fileobj)
                     count += 1
     return count
+
+
+def until(check: Callable[[], bool], seconds: float = 15.0) -> None:
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not check():
+        assert time.monotonic() < deadline
+        pause.wait(0.01)
 
 
 def _read(connection: Any) -> bytes:
@@ -119,12 +136,13 @@ def test_a_flood_from_one_address_is_cut_and_others_go_on() -> None:
 def test_the_newest_are_cut_when_there_are_too_many_in_all(source: str) -> None:
     # gRPC itself gives up on a silent client after 20 s, so this has to be quick
     with (
-        port(most=5) as where,
+        served(most=5) as (where, connections),
         sockets(4, where, "127.0.0.3") as early,
         flight.FlightClient(f"grpc://127.0.0.1:{where}") as client,
     ):
         assert asked(client) == 1
-        # they are known as the ones that were there once the next ones are cut
+        # one look does not tell who of those that it finds came first
+        until(lambda: connections.count == 5)
         with sockets(4, where, source) as late:
             assert ended(late, 4) == 4
         assert ended(early, 1, seconds=0.5) == 0
