@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 import redis
@@ -19,6 +19,7 @@ import redis
 from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
 from penstock import names
+from penstock.catalog.model import Child
 from penstock.catalog.stored import present
 from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
@@ -27,6 +28,8 @@ from penstock.sql.plan import Column
 
 #: child tables remembered in this process; beyond that the oldest are asked for again
 _LIMIT = 500_000
+#: how a child table is spelled, and its tags
+_Child: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
 def text(value: bytes | str) -> str:
@@ -91,12 +94,19 @@ def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
     )
 
 
+def _created(layout: RowLayout, child: Child) -> _Child:
+    """Return what a child table that was made by CREATE TABLE is called, and its tags."""
+    if child.stable_id != layout.table_id:
+        raise RowError(f'"{child.name}" is a child of another supertable', column=TBNAME)
+    return child.name, tuple(child.tags) + (None,) * (len(layout.tags) - len(child.tags))
+
+
 class Children:
     """One per process, used by the one thread that prepares rows."""
 
     def __init__(self, client: redis.Redis) -> None:
         self._redis = client
-        self._seen: dict[tuple[int, str], tuple[str, tuple[Any, ...]]] = {}
+        self._seen: dict[tuple[int, str], _Child] = {}
         #: supertable → `Catalog.child_removals` and the tags of the moment since which its child
         #: tables are remembered
         self._since: dict[int, tuple[int, tuple[Column, ...]]] = {}
@@ -113,7 +123,7 @@ class Children:
         # Arrow's dictionary of the names: each child is looked up once, and tags are taken by index
         coded = frame[TBNAME].to_arrow(compat_level=pl.CompatLevel.oldest()).dictionary_encode()
         unique: list[str] = coded.dictionary.to_pylist()
-        known = {name: self._recall(layout, name, catalog) for name in unique}
+        known = self._recall(layout, unique, catalog)
         fresh = [name for name, child in known.items() if child is None]
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
@@ -131,11 +141,9 @@ class Children:
         }
         return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 
-    def find(
-        self, layout: RowLayout, name: str, catalog: Catalog
-    ) -> tuple[str, tuple[Any, ...]] | None:
+    def find(self, layout: RowLayout, name: str, catalog: Catalog) -> _Child | None:
         """Return spelling and tags of one child table, from wherever it is known."""
-        found = self._recall(layout, name, catalog)
+        found = self._recall(layout, [name], catalog)[name]
         if found is None:
             held = self._ask(lambda: self._redis.hget(names.children(layout.table_id), name))
             if held is not None:
@@ -153,27 +161,38 @@ class Children:
             del self._seen[key]
 
     def _recall(
-        self, layout: RowLayout, name: str, catalog: Catalog
-    ) -> tuple[str, tuple[Any, ...]] | None:
+        self, layout: RowLayout, wanted: Sequence[str], catalog: Catalog
+    ) -> dict[str, _Child | None]:
+        """Return spelling and tags of child tables by the names asked for; None of a new one."""
+        self._drop_outdated(layout, catalog)
+        created = catalog.children_by_name(layout.database)
+        seen = self._seen
+        table = layout.table_id
+        width = len(layout.tags)
+        known: dict[str, _Child | None] = {}
+        for name in wanted:
+            lower = name.lower()
+            child = created.get(lower)
+            if child is not None:
+                known[name] = _created(layout, child)
+                continue
+            found = seen.get((table, lower))
+            # without its tags where one was added since
+            known[name] = found if found is not None and len(found[1]) == width else None
+        return known
+
+    def _drop_outdated(self, layout: RowLayout, catalog: Catalog) -> None:
+        """Forget a supertable's child tables when another process may have dropped one, or changed
+        the tags.
+        """
         now = (catalog.child_removals(layout.table_id), layout.tags)
         if self._since.setdefault(layout.table_id, now) != now:
-            self.forget(
-                layout.table_id
-            )  # another process may have dropped the child, or changed the tags
+            self.forget(layout.table_id)
             self._since[layout.table_id] = now
-        child = catalog.child(layout.database, name)
-        if child is not None:
-            if child.stable_id != layout.table_id:
-                raise RowError(f'"{name}" is a child of another supertable', column=TBNAME)
-            return child.name, tuple(child.tags) + (None,) * (len(layout.tags) - len(child.tags))
-        found = self._seen.get((layout.table_id, name.lower()))
-        if found is not None and len(found[1]) != len(layout.tags):
-            return None  # a tag was added since
-        return found
 
     def _register(
         self, layout: RowLayout, frame: pl.DataFrame, fresh: list[str], catalog: Catalog
-    ) -> dict[str, tuple[str, tuple[Any, ...]]]:
+    ) -> dict[str, _Child]:
         for name in fresh:
             if catalog.table(layout.database, name) is not None:
                 raise RowError(

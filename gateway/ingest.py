@@ -24,7 +24,7 @@ from gateway.rest import ARROW
 from penstock import tuning
 from penstock.errors import SchemaError
 from penstock.rows import arrow_reader
-from penstock.rows.arrow_reader import Limits
+from penstock.rows.arrow_reader import Limits, Opened
 
 Rows = list[Mapping[str, Any]]
 
@@ -74,13 +74,13 @@ def from_ndjson(data: bytes) -> Rows:
     return list(rows)
 
 
-async def from_arrow(data: bytes, limits: Limits = arrow_reader.DEFAULT) -> pa.Table:
+async def from_arrow(body: Opened, limits: Limits = arrow_reader.DEFAULT) -> pa.Table:
     """Rows of an Arrow IPC stream; a large one is read beside the event loop. Raises
     SchemaError.
     """
-    if len(data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
-        return arrow_reader.read(data, limits)
-    return await asyncio.to_thread(arrow_reader.read, data, limits)
+    if len(body.data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
+        return body.read(limits)
+    return await asyncio.to_thread(body.read, limits)
 
 
 def weight(rows: Rows | pa.Table, size: int) -> int:
@@ -99,7 +99,7 @@ async def parse_body(
     if content_type in ("application/x-ndjson", "application/ndjson", "application/jsonl"):
         return from_ndjson(data)
     if content_type == ARROW:
-        return await from_arrow(data, limits)
+        return await from_arrow(Opened(data), limits)
     raise SchemaError(
         f"rows cannot be read from {content_type}",
         code="E_MEDIA_TYPE",

@@ -23,7 +23,7 @@ from gateway.ingest import Rows, from_arrow, parse_json, weight
 from gateway.intake import WriteIntake
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.rows import arrow_reader
-from penstock.rows.arrow_reader import Limits
+from penstock.rows.arrow_reader import Limits, Opened
 from penstock.runtime import audit, log
 
 _log = log.get("gateway.websocket")
@@ -133,9 +133,8 @@ class _Connection:
                 raise SchemaError('a frame names its table: "database.table"', code="E_BODY")
             database, _, name = table.partition(".")
             layout, child = await self._intake.locate_for(self._user, "WRITE", database, name)
-            if rows is None:
-                assert isinstance(data, bytes)
-                rows = await from_arrow(data, self._limits)
+            if isinstance(rows, Opened):
+                rows = await from_arrow(rows, self._limits)
             digest = _digest(data) if key else ""
             size = weight(rows, len(data))
             future = await self._intake.submit_to(
@@ -184,16 +183,17 @@ def from_text(data: str) -> tuple[Any, str | None, Rows, str | None]:
     return frame.get("seq"), frame.get("table"), frame["rows"], None if key is None else str(key)
 
 
-def from_binary(data: bytes) -> tuple[Any, str | None, None, str | None]:
+def from_binary(data: bytes) -> tuple[Any, str | None, Opened, str | None]:
     """What a binary frame says of itself; its rows are read once it is known that they may be
     written.
     """
-    metadata = arrow_reader.metadata(data)
+    body = Opened(data)
+    metadata = body.metadata
     seq = metadata.get("penstock.seq")
     return (
         int(seq) if seq is not None and seq.lstrip("-").isdigit() else seq,
         metadata.get("penstock.table"),
-        None,
+        body,
         metadata.get("penstock.key"),
     )
 

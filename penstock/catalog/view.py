@@ -7,7 +7,7 @@ in `penstock.catalog.changes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.catalog.model import (
     Child,
@@ -219,6 +219,10 @@ class Catalog:
         store).
         """
         return self._names.children.get(database.lower(), {}).get(name.lower())
+
+    def children_by_name(self, database: str) -> Mapping[str, Child]:
+        """The child tables of a database that were made by CREATE TABLE, by lower-case name."""
+        return self._names.children.get(database.lower(), {})
 
     def children(self, stable_id: int) -> list[Child]:
         table = self.table_by_id(stable_id)

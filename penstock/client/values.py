@@ -90,11 +90,20 @@ def without_nan(table: pa.Table) -> pa.Table:
     """*table* with NULL for NaN."""
     for i, field in enumerate(table.schema):
         if pa.types.is_floating(field.type):
-            missing = pc.is_nan(table.column(i))
-            if pc.any(missing).as_py():
-                found = pc.if_else(missing, pa.scalar(None, field.type), table.column(i))
+            column = table.column(i)
+            if _has_nan(column):
+                found = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
                 table = table.set_column(i, pa.field(field.name, field.type), found)
     return table
+
+
+def _has_nan(column: pa.ChunkedArray) -> bool:
+    if pa.types.is_float16(column.type):  # Arrow adds no such numbers up
+        return bool(pc.any(pc.is_nan(column)).as_py())
+    # a sum is NaN when one of its values is, and costs less than a look at each
+    total = pc.sum(column).as_py()
+    may = total is not None and math.isnan(total)
+    return may and bool(pc.any(pc.is_nan(column)).as_py())
 
 
 def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:

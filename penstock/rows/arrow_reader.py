@@ -75,30 +75,46 @@ def refuse(detail: object, hint: str = "") -> SchemaError:
     )
 
 
-def metadata(data: bytes | memoryview | pa.Buffer) -> dict[str, str]:
-    """Return the metadata of a stream's schema without reading its rows. Raises SchemaError."""
-    try:
-        found = pa.ipc.open_stream(data).schema.metadata or {}
-    except _UNREADABLE as wrong:
-        raise refuse(wrong) from None
-    return {k.decode(errors="replace"): v.decode(errors="replace") for k, v in found.items()}
+class Opened:
+    """A stream of which only the schema has been read."""
+
+    def __init__(self, data: bytes | memoryview | pa.Buffer) -> None:
+        """Raises SchemaError."""
+        self.data = data
+        try:
+            self._stream = pa.ipc.open_stream(data)
+            self.schema: pa.Schema = self._stream.schema
+        except _UNREADABLE as wrong:
+            raise refuse(wrong) from None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the schema says besides its columns."""
+        found = self.schema.metadata or {}
+        return {k.decode(errors="replace"): v.decode(errors="replace") for k, v in found.items()}
+
+    def read(self, limits: Limits = DEFAULT) -> pa.Table:
+        """Return the rows, fully validated; once. Raises SchemaError."""
+        try:
+            _measure(self.data, limits)
+            kinds = _check_schema(self.schema, limits)
+            table = self._stream.read_all()
+            if all(map(_texts, kinds.values())):
+                _validate(table, list(kinds))
+                return table
+            stored = (_stored(table.column(i)) for i in kinds)
+            shared = [column for column in stored if _shares(column.type)]
+            _check_dictionaries(shared, limits)
+            _validate(table, [i for i, kind in kinds.items() if _texts(kind)])
+            _check_expanded(shared, limits)
+            return _clear_null_views(table, [i for i, kind in kinds.items() if _is_view(kind)])
+        except _UNREADABLE as wrong:
+            raise refuse(wrong) from None
 
 
 def read(data: bytes | memoryview | pa.Buffer, limits: Limits = DEFAULT) -> pa.Table:
     """Return the rows of a stream, fully validated. Raises SchemaError."""
-    try:
-        _measure(data, limits)
-        with pa.ipc.open_stream(data) as stream:
-            kinds = _check_schema(stream.schema, limits)
-            table = stream.read_all()
-        stored = (_stored(table.column(i)) for i in kinds)
-        shared = [column for column in stored if _shares(column.type)]
-        _check_dictionaries(shared, limits)
-        _validate(table, [i for i, kind in kinds.items() if _texts(kind)])
-        _check_expanded(shared, limits)
-        return _clear_null_views(table, [i for i, kind in kinds.items() if _is_view(kind)])
-    except _UNREADABLE as wrong:
-        raise refuse(wrong) from None
+    return Opened(data).read(limits)
 
 
 # ---------------------------------------------------------------- before anything is inflated
@@ -234,7 +250,8 @@ def _check_schema(schema: pa.Schema, limits: Limits) -> dict[int, pa.DataType]:
         raise refuse(f"it has more than {limits.columns} columns")
     kinds = {i: kind for i, kind in enumerate(schema.types) if not pa.types.is_primitive(kind)}
     for kind in kinds.values():
-        _check_type(kind, limits.depth)
+        if not _texts(kind):
+            _check_type(kind, limits.depth)
     return kinds
 
 

@@ -19,6 +19,7 @@ from aiohttp import WSMsgType, web
 from penstock import tuning
 from penstock.errors import PenstockError, RemoteError, SchemaError
 from penstock.rows import arrow_reader
+from penstock.rows.arrow_reader import Opened
 from services.tables.forward import Forward
 from services.tables.leadership_term import not_leader
 from services.tables.lookup import FORWARDED, USER, Lookup
@@ -124,29 +125,31 @@ class ProducerIntake:
     ) -> None:
         reply = _Reply(answers.put_nowait, lambda: self._tables.leader(replica), self.on_confirmed)
         try:
-            head = _head_of(data)
+            body = Opened(data)
+            head = _head_of(body)
             reply.sequence = head.sequence
             self._tables.access.require(
                 user, "WRITE", replica.table
             )  # it may have been revoked since
             session = self._tables.session(replica)
-            session.submit(await self._write_of(head, data, reply))
+            session.submit(await self._write_of(head, body, reply))
         except PenstockError as error:
             reply.set_exception(error)
 
-    async def _write_of(self, head: _Head, data: bytes, done: WriteOutcome) -> ProducerWrite:
+    async def _write_of(self, head: _Head, body: Opened, done: WriteOutcome) -> ProducerWrite:
         """The write in a message; a large one is read beside the event loop. Raises SchemaError."""
-        if len(data) <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
-            table = arrow_reader.read(data, self._limits)
+        size = len(body.data)
+        if size <= tuning.ARROW_BYTES_DECODED_IN_LOOP:
+            table = body.read(self._limits)
         else:
-            table = await asyncio.to_thread(arrow_reader.read, data, self._limits)
+            table = await asyncio.to_thread(body.read, self._limits)
         rows = table.replace_schema_metadata(None)
         return ProducerWrite(
             head.producer,
             head.sequence,
             head.settled,
             rows,
-            max(len(data), rows.nbytes),
+            max(size, rows.nbytes),
             done,
             head.after,
         )
@@ -168,7 +171,8 @@ class ProducerIntake:
         try:
             written: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             self._tables.session(replica)  # on another node it is read, too: it need not be here
-            write = await self._write_of(_head_of(data), data, written)
+            body = Opened(data)
+            write = await self._write_of(_head_of(body), body, written)
             self._tables.session(replica).submit(write)
             rows = await written
             self.on_confirmed(time.monotonic() - begun)
@@ -207,11 +211,11 @@ class _Head:
     after: int | None
 
 
-def _head_of(data: bytes) -> _Head:
+def _head_of(body: Opened) -> _Head:
     """Producer, sequence number and what is settled, without a look at the rows. Raises
     SchemaError.
     """
-    meta = arrow_reader.metadata(data)
+    meta = body.metadata
     try:
         producer = meta["penstock.producer"]
         sequence = int(meta["penstock.seq"])

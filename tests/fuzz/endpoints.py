@@ -27,7 +27,7 @@ from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
 from penstock.foreign.avro import parse, row_of
 from penstock.link.frames import pack, unpack
-from penstock.rows import arrow_reader
+from penstock.rows.arrow_reader import Opened
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.tables.intake import _head_of as head_of
@@ -97,8 +97,8 @@ def _stream(table: pa.Table, compression: str | None = None) -> bytes:
 
 
 def _arrow(data: bytes) -> None:
-    from_binary(data)
-    table = arrow_reader.read(data)
+    body = from_binary(data)[2]
+    table = body.read()
     frame = rows.from_arrow(_LAYOUT, table)
     row_checks.check(_LAYOUT, frame, 10**12)
     # as when it is encoded: every value is copied, also what lies under nulls
@@ -106,8 +106,9 @@ def _arrow(data: bytes) -> None:
 
 
 def _append(data: bytes) -> None:
-    head_of(data)
-    arrow_reader.read(data)
+    body = Opened(data)
+    head_of(body)
+    body.read()
 
 
 def _json(data: bytes) -> None:

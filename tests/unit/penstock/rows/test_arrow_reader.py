@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import SchemaError
-from penstock.rows.arrow_reader import Limits, for_body, metadata, read
+from penstock.rows.arrow_reader import Limits, Opened, for_body, read
 
 
 def stream(table: pa.Table, **options: object) -> bytes:
@@ -232,12 +232,12 @@ def test_what_is_no_stream_is_refused(data: bytes) -> None:
     with pytest.raises(SchemaError):
         read(data)
     with pytest.raises(SchemaError):
-        metadata(data[:20])
+        Opened(data[:20])
 
 
 def test_metadata_comes_without_the_rows() -> None:
     table = pa.table({"x": ["a"] * 1000}).replace_schema_metadata({"penstock.seq": "7"})
-    assert metadata(stream(table)[:400]) == {"penstock.seq": "7"}
+    assert Opened(stream(table)[:400]).metadata == {"penstock.seq": "7"}
 
 
 def test_larger_bodies_may_hold_more() -> None:
