@@ -14,7 +14,7 @@ from rich.console import Console
 
 from penstock import bus, names
 from penstock.cli import app
-from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.cli.query import connection
 from penstock.config.settings import Settings
 from penstock.errors import PenstockError

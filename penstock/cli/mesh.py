@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
@@ -16,6 +15,7 @@ from penstock import bus, names
 from penstock.auth.tokens import LOGIN_S, Tokens
 from penstock.cli import app
 from penstock.cli.display import services_table
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.config.settings import Settings
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
@@ -30,12 +30,7 @@ from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
 
-DataDir = Annotated[
-    Path,
-    typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything"),
-]
 ServiceName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_SERVICES)}")]
-DATA_DIR = Path(".penstock")
 #: of `up --safe`
 _SAFE = (("PENSTOCK_SPARK_SAFE_MODE", "true"), ("PENSTOCK_GATEWAY_WAIT_FOR_JOBS", "false"))
 _console = Console(stderr=True, highlight=False)

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from penstock.cli import app
-from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.config.secret_files import read_secret

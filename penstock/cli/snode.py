@@ -19,7 +19,7 @@ from rich.table import Table
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK

@@ -25,8 +25,7 @@ from typing import IO, Any, Literal
 
 import psutil
 
-from penstock.config.settings import EXIT_CONFIG
-from penstock.errors import ConfigError, PenstockError, RemoteError
+from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.process import ChildProcess, rotate
 from penstock.mesh.services import (
