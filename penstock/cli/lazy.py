@@ -35,7 +35,7 @@ PLACES = {
     "backup": Place("backup", "Back up a whole mesh, running or not."),
     "restore": Place("backup", "Restore a whole mesh into an empty data directory."),
     "sql": Place("query", "Run SQL and print the rows."),
-    "export": Place("query", "Write all rows of a table to a Parquet file."),
+    "export": Place("export", "Write all rows of a table to a Parquet file."),
     "demo": Place("demo", "Replay 336,776 flights and check every window."),
     "doctor": Place("doctor", "Say what is wrong with the mesh and what to do."),
     "snode": Place("snode", "Back up the stream jobs' state, and restore it."),

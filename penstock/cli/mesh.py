@@ -22,7 +22,8 @@ from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, p
 from penstock.mesh.process import UMASK
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.services import ALL_SERVICES, Options, check_nodes, check_services
-from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
+from penstock.mesh.state import read_state
+from penstock.mesh.supervisor import Supervisor, stop_mesh
 from penstock.runtime import log, traces
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.mesh_members import members

@@ -23,7 +23,7 @@ from penstock.cli.options import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.mesh.supervisor import read_state
+from penstock.mesh.state import read_state
 from penstock.storage.backup_list import Backup, Item
 from penstock.storage.checkpoints import (
     Place,
