@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
+from typing import Annotated
 
 import typer
 
@@ -23,8 +25,21 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"penstock {importlib.metadata.version('penstock')}")
+        raise typer.Exit
+
+
 @app.callback(help=_HELP)
-def penstock() -> None:
+def penstock(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Be a group before any command is imported."""
 
 
