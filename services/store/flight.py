@@ -1,10 +1,12 @@
 """Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
 
 Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after":
-{"topic:partition": offset}, "positions": false}; or the bare text of a SELECT. `revision` is that
-of the catalog which the caller knows. With `positions` the schema's metadata says, under
-`penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict`
-in the message, so that the gateway gives its caller the same code, line and column.
+{"topic:partition": offset}, "positions": false, "parameters": […] or {…}}; or the bare text of a
+SELECT. `revision` is that of the catalog which the caller knows; the parameters are for the
+placeholders of the SELECT, see `penstock.rows.parameters`. With `positions` the schema's metadata
+says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
+`PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and
+column.
 `get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket. Every
 call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query.
 Gateways come as root, having asked for their caller's rights themselves.
@@ -25,6 +27,7 @@ from penstock.auth.access import Access
 from penstock.auth.login import Login
 from penstock.catalog.model import Table
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
+from penstock.rows.parameters import decode
 from penstock.runtime import audit
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
@@ -181,6 +184,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                     request["sql"],
                     database,
                     timezone,
+                    parameters=decode(request.get("parameters")),
                     positions=bool(request.get("positions")),
                     permit=permit,
                 )
