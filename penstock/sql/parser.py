@@ -54,6 +54,21 @@ def parse(
     Raises:
         SqlError: it cannot be read, or *parameters* do not fit.
     """
+    statements = read(text)
+    if parameters and len(statements) > 1:
+        raise Source(text).syntax_error(
+            "parameters are for one statement, a second one begins",
+            statements[1].start,
+            code="E_SEVERAL_STATEMENTS",
+            hint="send each statement with its own parameters",
+        )
+    return [bind(statement, parameters, timezone) for statement in statements]
+
+
+def read(text: str) -> list[Statement]:
+    """All statements of *text* with placeholders in them, which nothing but `bind` understands.
+    Raises SqlError.
+    """
     source = Source(text)
     if len(text) > MAX_TEXT:
         raise SqlSyntaxError(
@@ -62,15 +77,7 @@ def parse(
             hint="send rows in several statements",
         )
     try:
-        statements = [_statement(source, start, end) for start, end in pieces(text)]
-        if parameters and len(statements) > 1:
-            raise source.syntax_error(
-                "parameters are for one statement, a second one begins",
-                statements[1].start,
-                code="E_SEVERAL_STATEMENTS",
-                hint="send each statement with its own parameters",
-            )
-        return [bind(statement, parameters, timezone) for statement in statements]
+        return [_statement(source, start, end) for start, end in pieces(text)]
     except RecursionError:
         raise SqlSyntaxError("the statement is nested too deeply") from None
 

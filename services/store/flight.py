@@ -31,13 +31,16 @@ from penstock.rows.parameters import decode
 from penstock.runtime import audit
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
-from services.store import flightsql
+from services.store import flightsql, prepared
 from services.store.partitions import Partitions
 from services.store.query import Queries
 
 log = get(__name__)
 #: stands for the address of who shakes hands
 _HANDSHAKES = "handshake"
+#: actions of Flight SQL
+_CREATE = "CreatePreparedStatement"
+_CLOSE = "ClosePreparedStatement"
 
 
 class Unimplemented(NotImplementedError):
@@ -158,15 +161,14 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             raise Unimplemented("descriptors are commands")
         command = descriptor.command
         try:
-            sql = flightsql.query_of(command) if command[:1] == b"\n" else _request(command)["sql"]
+            ticket = flightsql.ticket_of(command) if command[:1] == b"\n" else command
+            request = _request(ticket)
         except NotImplementedError as error:
             raise Unimplemented(str(error)) from None
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise flight.FlightServerError(
-                json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})
-            ) from None
+            raise _bad_request(f"bad command: {error}") from None
         return flight.FlightInfo(
-            None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1
+            None, descriptor, [flight.FlightEndpoint(_ticket(request), [])], -1, -1
         )
 
     def do_get(
@@ -194,9 +196,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 audit.note_refusal(user, _address(context), error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
-            raise flight.FlightServerError(
-                json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})
-            ) from None
+            raise _bad_request(f"bad ticket: {error}") from None
         except flight.FlightError:
             raise
         except Exception as error:
@@ -251,6 +251,13 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         self, context: flight.ServerCallContext, action: flight.Action
     ) -> list[flight.Result]:
         user = self._user(context)
+        if action.type == _CREATE:
+            try:
+                return [flight.Result(prepared.create(action.body.to_pybytes()))]
+            except (ValueError, RecursionError) as error:
+                raise _bad_request(f"bad action: {error}") from None
+        if action.type == _CLOSE:
+            return []
         if action.type != "positions":
             # drivers of Flight SQL go on without what is not implemented
             raise Unimplemented(
@@ -265,7 +272,11 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         self._user(context)
-        return [("positions", "next offset of every partition the store reads")]
+        return [
+            ("positions", "next offset of every partition the store reads"),
+            (_CREATE, "a SELECT with placeholders"),
+            (_CLOSE, "nothing is kept of a prepared statement"),
+        ]
 
     def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:
         raise self._not_here(context, "list_flights")
@@ -282,7 +293,18 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_put(
         self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
     ) -> None:
-        raise self._not_here(context, "do_put")
+        """Take the values for a prepared statement."""
+        self._user(context)
+        if descriptor.descriptor_type != flight.DescriptorType.CMD:
+            raise Unimplemented("descriptors are commands")
+        try:
+            writer.write(prepared.bind(descriptor.command, reader))
+        except PenstockError as error:
+            raise _flight_error(error) from None
+        except NotImplementedError as error:
+            raise Unimplemented(str(error)) from None
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise _bad_request(f"bad parameters: {error}") from None
 
     def do_exchange(
         self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
@@ -324,6 +346,16 @@ def _request(ticket: bytes) -> dict[str, Any]:
     if not isinstance(request.get("sql"), str):
         raise ValueError("it has no sql")
     return dict(request)
+
+
+def _ticket(request: dict[str, Any]) -> bytes:
+    """Return the ticket of a query and its parameters."""
+    kept = {key: request[key] for key in ("sql", "parameters") if key in request}
+    return json.dumps(kept).encode()
+
+
+def _bad_request(message: str) -> flight.FlightServerError:
+    return flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": message}))
 
 
 def _flight_error(error: PenstockError) -> flight.FlightError:
