@@ -60,7 +60,7 @@ def bind(statement: S, parameters: Parameters | None, timezone: str) -> S:
             raise _error(
                 statement,
                 None,
-                f"the statement has no placeholders, but there are {len(parameters)} parameters",
+                f"the statement has no placeholders for {_count(len(parameters), 'parameter')}",
                 "write ? or :name where the values go",
             )
         return statement
@@ -111,7 +111,7 @@ def _values(statement: st.Statement, parameters: Parameters | None, timezone: st
         raise _error(statement, odd, "? and :name are mixed", hint)
     if parameters is None:
         hint = "send a value for each: the field parameters of POST /v1/query, or query(sql, […])"
-        words = f"there are no parameters for {len(holders)} placeholders"
+        words = f"there are no parameters for {_count(len(holders), 'placeholder')}"
         raise _error(statement, holders[0], words, hint)
     if holders[0].name:
         given = _by_name(statement, parameters)
@@ -131,9 +131,8 @@ def _in_order(statement: st.Statement, parameters: Parameters) -> list[Any]:
     count = len(parameters)
     if count != len(holders):
         few = count < len(holders)
-        words = (
-            f"too {'few' if few else 'many'} parameters: {count} for {len(holders)} placeholders"
-        )
+        wanted = _count(len(holders), "placeholder")
+        words = f"too {'few' if few else 'many'} parameters: {count} for {wanted}"
         raise _error(statement, holders[count] if few else holders[-1], words)
     return list(parameters)
 
@@ -153,6 +152,10 @@ def _by_name(statement: st.Statement, parameters: Parameters) -> list[Any]:
             words = f"too many parameters: the statement has no :{name[:64]}"
             raise _error(statement, holders[-1], words, _nearest(name, names))
     return [parameters[holder.name] for holder in holders]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _nearest(name: str, known: Any) -> str:
