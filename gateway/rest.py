@@ -96,7 +96,7 @@ class SqlRoutes:
         if request.content_type == "application/json":
             try:
                 wanted = json.loads(raw)
-            except ValueError as wrong:
+            except (ValueError, RecursionError) as wrong:
                 raise SchemaError(
                     "the body is not JSON", code="E_BODY", detail=str(wrong)
                 ) from wrong

@@ -39,6 +39,7 @@ _TYPES = (
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?"
 )
+_MOST_ROWS = 2**63
 #: clauses in which a number is the place of a column
 _PLACES = (exp.Ordered, exp.Group, nodes.PartitionBy)
 
@@ -265,7 +266,7 @@ def _check_place(statement: st.Statement, node: exp.Expr, value: st.Value) -> No
             hint="write the column into the text",
         )
     counts = isinstance(around, exp.Limit | exp.Offset) or node.arg_key in ("slimit", "soffset")
-    if counts and (type(value) is not int or value < 0):
+    if counts and (type(value) is not int or not 0 <= value < _MOST_ROWS):
         raise statement.error("a number of rows is a whole number, 0 or more", node, code=_CODE)
 
 

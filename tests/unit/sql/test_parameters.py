@@ -155,6 +155,34 @@ def test_any_value_goes_through_as_itself_and_the_shape_stays(one: Any, two: Any
     again = parse_one(render(statement))
     assert isinstance(again, st.Query)
     assert shape(again.query) == shape(query)
+    assert isinstance(again.query, exp.Select)
+    assert value_of(again.query.expressions[0]) == one
+
+
+_PIECES = (
+    *"? :a :b ' \" ` -- /* */ ( ) , ; -> - + * . 1 10s x t".split(),
+    *"SELECT FROM WHERE ORDER BY GROUP LIMIT INSERT INTO VALUES TAGS USING DELETE AS IN".split(),
+    "INTERVAL(1s)",
+    "\n",
+)
+
+
+@settings(max_examples=drawn(300), deadline=None)
+@given(
+    some.sampled_from(["", "SELECT ", "SELECT a FROM t WHERE ", "INSERT INTO t VALUES ("]),
+    some.lists(some.sampled_from(_PIECES), max_size=8),
+    some.one_of(some.lists(values, max_size=3), some.fixed_dictionaries({"a": values})),
+)
+def test_whatever_is_written_no_placeholder_is_left(
+    head: str, pieces: list[str], parameters: Parameters
+) -> None:
+    try:
+        statements = parse(head + " ".join(pieces), parameters)
+    except SqlError:
+        return
+    for statement in statements:
+        assert statement.placeholders == () and "Placeholder" not in repr(statement)
+        render(statement)
 
 
 @settings(max_examples=drawn(200), deadline=None)
@@ -239,6 +267,7 @@ def test_errors_point_at_the_placeholder_of_the_users_text() -> None:
         ("SELECT a FROM t PARTITION BY ? AS x", [1], "a column or its place", (1, 30)),
         ("SELECT a FROM t LIMIT ?", [-1], "whole number", (1, 23)),
         ("SELECT a FROM t LIMIT ?", [True], "whole number", (1, 23)),
+        ("SELECT a FROM t LIMIT ?", [2**63], "whole number", (1, 23)),
         ("SELECT a FROM t SLIMIT ?", ["1"], "whole number", (1, 24)),
         (
             "CREATE STREAM s INTO r AS SELECT _wstart FROM t WHERE a > ? INTERVAL(1s)",

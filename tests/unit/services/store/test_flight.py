@@ -196,7 +196,7 @@ def test_flight_sql_answers_a_query_after_a_handshake(endpoint: tuple[str, bytes
                 flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options
             )
         with pytest.raises(NotImplementedError):
-            list(client.do_action("CreatePreparedStatement", options))
+            list(client.do_action("BeginTransaction", options))
         with pytest.raises(flight.FlightError, match="E_REQUEST"):
             client.get_flight_info(flight.FlightDescriptor.for_command(b"\n\xff"), options)
 
