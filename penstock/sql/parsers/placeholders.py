@@ -10,6 +10,8 @@ from penstock.sql.parsers.column_types import TypeParser
 from penstock.sql.source import mark
 from penstock.sql.statements import Placeholder
 
+_STARTS = (TokenType.PLACEHOLDER, TokenType.COLON)
+
 
 class PlaceholderParser(TypeParser):
     """The grammar of placeholders."""
@@ -25,12 +27,13 @@ class PlaceholderParser(TypeParser):
     def placeholders(self) -> tuple[Placeholder, ...]:
         """Find all of the statement, wherever they stand."""
         found = []
-        for n in range(-self.index, len(self.tokens) - self.index):
-            used = self.placeholder_tokens(n)
+        for at, token in enumerate(self.tokens):
+            if token.token_type not in _STARTS:
+                continue
+            used = self.placeholder_tokens(at - self.index)
             if used:
-                at = self.index + n
-                start = self.base + self.tokens[at].start
                 end = self.base + self.tokens[at + used - 1].end + 1
+                start = self.base + token.start
                 found.append(Placeholder(self._name_before(at + used), start, end))
         return tuple(found)
 
