@@ -18,6 +18,7 @@ from penstock.errors import AuthError, OverloadError, PenstockError, SqlError, S
 STATUS: dict[str, int] = {
     # what was sent
     "E_BODY": 400,
+    "E_PARAMETER": 400,
     "E_ROW": 400,
     "E_LINE": 400,
     "E_SCHEMA": 400,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -74,10 +75,11 @@ class Executor:
         """Run the statements of *text* in order, up to the first that fails; return the last one's
         answer. Raises PenstockError.
         """
+        read = partial(parse, text, context.parameters, context.timezone)
         if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            statements = parse(text)
+            statements = read()
         else:
-            statements = await asyncio.to_thread(parse, text)
+            statements = await asyncio.to_thread(read)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
         if context.key is not None and len(statements) > 1:

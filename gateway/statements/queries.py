@@ -15,7 +15,7 @@ from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
 from gateway.information.tables import SCHEMA
 from gateway.publisher import RowPublisher
-from gateway.select import StoreClient
+from gateway.select import Question, StoreClient
 from gateway.statements.context import RequestContext
 from gateway.statements.resolution import NameResolver
 from penstock import names
@@ -66,9 +66,10 @@ class ReadStatements:
         revision = self._catalog().revision
         after = self._own_writes(named)
         after |= await asyncio.to_thread(self._stream_table_ends, named)
-        return await self._store.select_for(
-            context.user, statement.text, context.database, context.timezone, revision, after
+        question = Question(
+            statement.text, context.database, context.timezone, revision, after, context.parameters
         )
+        return await self._store.select_for(context.user, question)
 
     def _own_writes(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Return the newest records that this gateway has acked and *tables* may be made of."""

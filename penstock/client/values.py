@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import SchemaError
 from penstock.rows import python_values
+from penstock.rows.parameters import Parameters
 
 #: what libraries make of values that do not fit
 _UNFIT = (pa.ArrowException, InvalidOperation, OverflowError, ValueError, TypeError)
@@ -47,6 +48,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return None if type(value).__name__ in ("NaTType", "NAType") else value
+
+
+def plain_parameters(parameters: Parameters) -> Parameters:
+    """Return *parameters* with Python's values for numpy's and pandas'."""
+    if isinstance(parameters, Mapping):
+        return {name: plain(value) for name, value in parameters.items()}
+    if isinstance(parameters, list | tuple):
+        return [plain(value) for value in parameters]
+    return parameters
 
 
 def _has_time(value: np.datetime64) -> bool:

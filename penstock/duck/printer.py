@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from sqlglot import exp
 
 from penstock.duck.functions import FUNCTIONS, write_call
-from penstock.duck.quoting import impossible, literal, quote
+from penstock.duck.quoting import impossible, literal, quote, text_value
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.functions.text import like_pattern
@@ -80,6 +80,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 _CLOSED = (
     exp.Column,
     exp.Literal,
+    nodes.BinaryLiteral,
     exp.Null,
     exp.Boolean,
     exp.Anonymous,
@@ -142,6 +143,7 @@ class _Printer:
             exp.Interval: self._interval,
             exp.Like: self._like,
             exp.Literal: self._literal,
+            nodes.BinaryLiteral: lambda e: f"unhex({literal(e.name)})",
             nodes.MatchRegex: lambda e: (
                 f"regexp_matches({self.sql(e.this)}, {self.sql(e.expression)})"
             ),
@@ -265,7 +267,7 @@ class _Printer:
         if not isinstance(node, exp.Literal):
             raise impossible("this value")
         if node.is_string:
-            return literal(node.this)
+            return text_value(node.this)
         if not _NUMBER.fullmatch(str(node.this)):
             raise impossible("this number")
         return str(node.this)
@@ -294,8 +296,8 @@ class _Printer:
             )
         wanted = str(pattern.this)
         if "\\" not in wanted and ("_" not in wanted or "%" not in wanted.strip("%")):
-            return f"{text} LIKE {literal(wanted)}"
-        return f"regexp_matches({text}, {literal(like_pattern(re.sub('%+', '%', wanted)))})"
+            return f"{text} LIKE {text_value(wanted)}"
+        return f"regexp_matches({text}, {text_value(like_pattern(re.sub('%+', '%', wanted)))})"
 
     def _type(self, node: object) -> str:
         text = node.sql(dialect="duckdb") if isinstance(node, exp.DataType) else ""

@@ -15,7 +15,9 @@ from dataclasses import replace
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import SqlSyntaxError
+from penstock.rows.parameters import Parameters
 from penstock.sql.dialect import tokenize
+from penstock.sql.parameters import bind
 from penstock.sql.parsers.insert import parse_insert
 from penstock.sql.parsers.show import ShowParser
 from penstock.sql.source import Source
@@ -39,8 +41,34 @@ _BLANK = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+", re.DOTALL)
 _FIRST = re.compile(r"[A-Za-z_]+")
 
 
-def parse(text: str) -> list[Statement]:
-    """All statements of *text*, in order."""
+def parse(
+    text: str, parameters: Parameters | None = None, timezone: str = "UTC"
+) -> list[Statement]:
+    """All statements of *text*, in order.
+
+    Args:
+        text: the statements.
+        parameters: values for the placeholders of its only statement.
+        timezone: of times among them that have none.
+
+    Raises:
+        SqlError: it cannot be read, or *parameters* do not fit.
+    """
+    statements = read(text)
+    if parameters and len(statements) > 1:
+        raise Source(text).syntax_error(
+            "parameters are for one statement, a second one begins",
+            statements[1].start,
+            code="E_SEVERAL_STATEMENTS",
+            hint="send each statement with its own parameters",
+        )
+    return [bind(statement, parameters, timezone) for statement in statements]
+
+
+def read(text: str) -> list[Statement]:
+    """All statements of *text* with placeholders in them, which nothing but `bind` understands.
+    Raises SqlError.
+    """
     source = Source(text)
     if len(text) > MAX_TEXT:
         raise SqlSyntaxError(
@@ -108,7 +136,14 @@ def _statement(source: Source, start: int, end: int) -> Statement:
     parser = StatementParser(tokens, source, start, end)
     statement = parser.statement()
     parser.expect_end()
-    return replace(statement, source=source, start=start, end=end, notices=tuple(parser.notices))
+    return replace(
+        statement,
+        source=source,
+        start=start,
+        end=end,
+        notices=tuple(parser.notices),
+        placeholders=parser.placeholders(),
+    )
 
 
 def _select(source: Source, start: int, end: int) -> Query:

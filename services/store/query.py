@@ -20,6 +20,7 @@ from sqlglot import exp
 from penstock.catalog.model import Table
 from penstock.duck import Bounds, Engine, explain_error
 from penstock.errors import SqlSemanticError
+from penstock.rows.parameters import Parameters
 from penstock.sql import parse
 from penstock.sql.statements import Query
 from services.store.images import Images
@@ -63,6 +64,7 @@ class Queries:
         database: str,
         timezone: str = "UTC",
         *,
+        parameters: Parameters | None = None,
         positions: bool = False,
         permit: Permit | None = None,
     ) -> pa.Table:
@@ -70,6 +72,7 @@ class Queries:
         each table was read.
 
         Args:
+            parameters: for the placeholders in *sql*.
             permit: told each table of it, by its names and (if there is one) as it is, to refuse
                 it; None: all may be read.
 
@@ -80,7 +83,7 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        statements = parse(sql)
+        statements = parse(sql, parameters, timezone)
         if len(statements) != 1 or not isinstance(statements[0], Query):
             raise SqlSemanticError(
                 "the store answers one SELECT at a time",

@@ -72,6 +72,12 @@ def number(text: str, sign: int = 1) -> Compiled:
     return Compiled(pl.lit(value, pl.Float64), DOUBLE, literal=True, value=value)
 
 
+def _binary(compiler: Compiler, node: nodes.BinaryLiteral) -> Compiled:
+    value = bytes.fromhex(node.name)
+    kind = ColumnType("VARBINARY", length=max(1, len(value)))
+    return Compiled(pl.lit(value), kind, literal=True, value=value)
+
+
 def _null(compiler: Compiler, node: exp.Null) -> Compiled:
     return Compiled(pl.lit(None), NULL, literal=True)
 
@@ -94,6 +100,7 @@ NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Alias: _inner,
     exp.Column: _column,
     exp.Literal: _literal,
+    nodes.BinaryLiteral: _binary,
     exp.Null: _null,
     exp.Boolean: _boolean,
     nodes.DurationLiteral: _duration,

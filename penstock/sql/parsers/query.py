@@ -131,6 +131,9 @@ class QueryParser(WindowParser):
                 query.set("offset", exp.Offset(expression=self._count()))
 
     def _count(self) -> exp.Expr:
+        """Read a whole number, or the placeholder of one."""
+        if self.placeholder_tokens():
+            return self.placeholder()
         return exp.Literal.number(self.integer())
 
     def _order_item(self) -> exp.Ordered:

@@ -6,7 +6,7 @@ the catalog. Expressions are sqlglot trees (`exp.Expr`, see `penstock.sql.nodes`
 INSERT and TAGS are plain values.
 """
 
-from penstock.sql.statements.base import Name, RelativeTime, Statement, Value
+from penstock.sql.statements.base import Name, Placeholder, RelativeTime, Statement, Value
 from penstock.sql.statements.data import (
     Delete,
     Describe,
@@ -101,6 +101,7 @@ __all__ = [
     "PauseStream",
     "Query",
     "RecalculateStream",
+    "Placeholder",
     "RelativeTime",
     "ResumeStream",
     "RevokeTokens",

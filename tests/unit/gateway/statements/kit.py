@@ -15,6 +15,7 @@ from gateway.intake import WriteIntake, layout_of
 from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
 from gateway.row_batches import RowBatches
+from gateway.select import Question
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
@@ -25,6 +26,7 @@ from penstock.catalog.model import External
 from penstock.codec import TableCodec
 from penstock.errors import PenstockError
 from penstock.repartition.write_gate import Gate
+from penstock.rows.parameters import Parameters
 from penstock.runtime.clock import SystemClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -48,17 +50,11 @@ class Store:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[tuple[str, int], int]]] = []
         self.answer = pa.table({"n": [1]})
+        self.parameters: Parameters | None = None
 
-    async def select_for(
-        self,
-        user: str,
-        sql: str,
-        database: str | None,
-        timezone: str,
-        revision: int,
-        after: dict[tuple[str, int], int],
-    ) -> pa.Table:
-        self.asked.append((user, sql, after))
+    async def select_for(self, user: str, question: Question) -> pa.Table:
+        self.asked.append((user, question.sql, dict(question.after)))
+        self.parameters = question.parameters
         return self.answer
 
 

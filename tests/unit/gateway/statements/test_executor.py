@@ -15,6 +15,7 @@ from penstock import names
 from penstock.coordination.lease import Holder
 from penstock.errors import BusError, OverloadError, PenstockError
 from penstock.records import DeadLetter, encode
+from penstock.rows.parameters import Moment
 from tests.unit.gateway.kit import ROOT, MemoryGateway
 from tests.unit.gateway.statements.kit import FAR, Statements
 
@@ -263,3 +264,50 @@ def test_the_newest_dead_letters_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("gateway.dead_letters.MOST", 2)
     assert reader.read() == letters[1:]
     gateway.close()
+
+
+# -------------------------------------------------------------------- parameters
+
+
+async def test_inserted_values_may_be_parameters(statements: Statements) -> None:
+    sql = "INSERT INTO p VALUES (:at, :a) (2, :a)"
+    at = Moment("2026-03-01T09:00:00Z")
+    assert await statements.run(sql, parameters={"at": at, "a": 7}) == Affected(2)
+    assert statements.rows("p") == [7, 7]
+    error = await statements.refusal(sql, parameters={"at": at, "a": b"7"})
+    assert (error.code, statements.rows("p")) == ("E_ROW", [7, 7])
+
+
+async def test_another_value_is_another_insert_under_the_same_key(statements: Statements) -> None:
+    sql = "INSERT INTO p VALUES (1, ?)"
+    assert await statements.run(sql, key="k", parameters=[1]) == Affected(1)
+    assert await statements.run(sql, key="k", parameters=[1]) == Affected(1)
+    assert (await statements.refusal(sql, key="k", parameters=[2])).code == "E_KEY_REUSED"
+    assert statements.rows("p") == [1]
+
+
+async def test_the_store_gets_the_text_and_the_values_apart(statements: Statements) -> None:
+    await statements.run("SELECT a FROM p WHERE a = ?", parameters=["x"])
+    assert statements.store.asked[-1][1] == "SELECT a FROM p WHERE a = ?"
+    assert statements.store.parameters == ["x"]
+    statements.store.answer = pa.table({"ts": [1], "a": [5]})
+    sql = "INSERT INTO p SELECT ts, a FROM met WHERE a > :low"
+    assert await statements.run(sql, parameters={"low": 2}) == Affected(1)
+    assert statements.store.asked[-1][1] == "SELECT ts, a FROM met WHERE a > :low"
+    assert statements.store.parameters == {"low": 2}
+
+
+async def test_rows_go_by_parameters(statements: Statements) -> None:
+    await statements.run("DELETE FROM p WHERE ts < ?", parameters=[Moment("2026-03-01")])
+    assert (await statements.refusal("DELETE FROM p WHERE ts < ?", parameters=["x"])).code == (
+        "E_BAD_DELETE"
+    )
+    assert (await statements.refusal("DELETE FROM p WHERE ts < ?")).code == "E_PARAMETER"
+
+
+async def test_definitions_take_no_parameters_so_the_audit_trail_has_none(
+    statements: Statements, caplog: pytest.LogCaptureFixture
+) -> None:
+    for sql in ("CREATE TABLE q (ts TIMESTAMP, a INT) COMMENT ?", "CREATE DATABASE ?"):
+        assert (await statements.refusal(sql, parameters=["secret"])).code == "E_SYNTAX"
+    assert "secret" not in caplog.text
