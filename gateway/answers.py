@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -37,6 +38,8 @@ _NAMES: dict[Any, tuple[str, int]] = {
     pl.Null: ("BOOL", 1),
 }
 _MIN_TEXT = 1
+#: rows of a list that are Python's at a time; the rest are Arrow's
+_ROWS_AT_A_TIME = 20_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ def table_of(
         arrays.append(pa.array([row[i] for row in rows], arrow))
         fields.append(pa.field(name, arrow, metadata={TYPE_KEY: str(kind).encode()}))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def gather(
+    columns: Sequence[tuple[str, ColumnType]], rows: Iterator[Sequence[Any]], precision: str = "ms"
+) -> pa.Table:
+    """Do what `table_of` does, without ever having all rows as Python's values."""
+    made = [table_of(columns, [], precision)]
+    while some := list(islice(rows, _ROWS_AT_A_TIME)):
+        made.append(table_of(columns, some, precision))
+    return pa.concat_tables(made)
 
 
 def to_tdengine(
