@@ -22,6 +22,10 @@ from penstock.types import ColumnType
 
 #: a field's metadata may say its exact type, as ColumnType prints it
 TYPE_KEY = b"penstock.type"
+#: where the store says the column type of a field of its answer
+_STORE_KEY = b"type"
+#: types whose length no value tells
+_SIZED = {"VARCHAR": pl.String, "NCHAR": pl.String, "VARBINARY": pl.Binary}
 _NAMES: dict[Any, tuple[str, int]] = {
     pl.Boolean: ("BOOL", 1),
     pl.Int8: ("TINYINT", 1),
@@ -127,9 +131,21 @@ def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
-    declared = (field.metadata or {}).get(TYPE_KEY)
-    kind, size = _parse_type(declared.decode()) if declared else _type_of(series)
+    declared = _declared(field, series)
+    kind, size = _type_of(series) if declared is None else _parse_type(declared)
     return [field.name, kind, size]
+
+
+def _declared(field: pa.Field, series: pl.Series) -> str | None:
+    """Return the type that a table made here says, or the store of a text of known length."""
+    metadata = field.metadata or {}
+    if TYPE_KEY in metadata:
+        return str(metadata[TYPE_KEY].decode())
+    told = str(metadata.get(_STORE_KEY, b"").decode())
+    kind, _, length = told.partition("(")
+    # CAST(x AS VARCHAR) has no length, which is 0
+    sized = kind in _SIZED and length.rstrip(")") not in ("", "0")
+    return told if sized and series.dtype == _SIZED[kind] else None
 
 
 def _parse_type(text: str) -> tuple[str, int]:
