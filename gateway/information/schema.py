@@ -16,6 +16,7 @@ from sqlglot import exp
 from gateway.answers import table_of
 from gateway.information import columns, like
 from gateway.information.children import ChildLists
+from gateway.information.declared import declare
 from gateway.information.federation import FederationLists
 from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
@@ -132,7 +133,7 @@ class Information:
         tree = tree.copy()
         lists = self._bind_lists(tree)
         insert_values(tree, values)
-        return self.run(tree, lists)
+        return declare(self.run(tree, lists), tree)
 
     def _bind_lists(self, tree: exp.Query) -> dict[str, pa.Table]:
         """Make the lists that *tree* names, and leave their bare names in it."""

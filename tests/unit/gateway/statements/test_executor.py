@@ -228,10 +228,8 @@ async def test_how_a_table_is_distributed(statements: Statements) -> None:
     assert statements.store.asked[-1][1] == ("SELECT count(*), min(`ts`), max(`ts`) FROM `d`.`met`")
     for name in ("p", "c1"):
         assert (await statements.run(f"SHOW TABLE DISTRIBUTED {name}")).num_rows == 1
-    statements.store.answer = pa.table(
-        [pa.array([0]), pa.array([None], pa.timestamp("ms")), pa.array([None], pa.timestamp("ms"))],
-        ["n", "a", "b"],
-    )
+    nothing = pa.array([None], pa.timestamp("ms"))
+    statements.store.answer = pa.table([pa.array([0]), nothing, nothing], ["n", "a", "b"])
     found = await statements.run("SHOW TABLE DISTRIBUTED p")
     assert found.column(0).to_pylist() == ["Total_Rows=[0] First_Row=[] Last_Row=[]"]
 
@@ -241,6 +239,8 @@ async def test_questions_about_a_table_need_rights_on_it(statements: Statements)
     assert table is not None
     ann = statements.gateway.allow("ann", "WRITE", on=table.id)
     await statements.run("INSERT INTO c2 USING met TAGS (5) VALUES (1, 30)")
+    nothing = pa.array([None], pa.timestamp("ms"))
+    statements.store.answer = pa.table([pa.array([0]), nothing, nothing], ["n", "a", "b"])
     for sql in (
         "SHOW TAGS FROM c1",
         "SHOW TAGS FROM c2",
@@ -253,6 +253,17 @@ async def test_questions_about_a_table_need_rights_on_it(statements: Statements)
         assert (await statements.refusal(sql, user=ann)).code == "E_FORBIDDEN", sql
     assert (await statements.run("SHOW CHILD TABLES", user=ann)).num_rows == 0
     assert (await statements.run("SHOW INDEXES FROM p", user=ann)).num_rows == 0
+    met = statements.gateway.catalog.table("d", "met")
+    assert met is not None
+    bob = statements.gateway.allow("bob", "READ", on=met.id)
+    for sql, count in (
+        ("SHOW TAGS FROM c2", 1),
+        ("SHOW TABLE TAGS FROM met", 2),
+        ("SHOW CREATE TABLE c2", 1),
+        ("SHOW TABLE DISTRIBUTED c2", 1),
+        ("SELECT tag_value FROM information_schema.ins_tags", 2),
+    ):
+        assert (await statements.run(sql, user=bob)).num_rows == count, sql
 
 
 async def test_explain_says_where_it_runs(statements: Statements) -> None:
