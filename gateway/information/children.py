@@ -63,58 +63,45 @@ class ChildLists:
         return redis_link.ask(lambda: gather(columns.TAGS, rows))
 
     def tags_of(self, statement: ShowTags, home: str) -> pa.Table:
-        """Answer SHOW TAGS FROM. Raises BusError, SqlSemanticError."""
-        found = self.find(home, statement.table.name)
-        if found is None:
-            raise self._no_child(statement, home)
-        child, stable = found
-        return table_of(columns.TAGS, list(_rows(stable, [(child.name, child.tags)])))
-
-    def _no_child(self, statement: ShowTags, home: str) -> Exception:
-        name = statement.table
-        table = self._viewer.catalog.table(home, name.name)
-        if table is None:
-            return statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
-        if table.tags:
-            return statement.error(
-                f"{table.name} is a supertable: its child tables have values of tags",
-                name,
-                code="E_NO_TABLE",
-                hint=f"SHOW TABLE TAGS FROM {table.name}",
-            )
-        return statement.error(
-            f"{table.name} is a plain table, which has no tags", name, code="E_NOT_A_STABLE"
-        )
+        """Answer SHOW TAGS FROM; a supertable has no values of tags. Raises BusError,
+        SqlSemanticError.
+        """
+        stable, child = self._with_tags(statement, statement.table, home)
+        children = [] if child is None else [(child.name, child.tags)]
+        return table_of(columns.TAGS, list(_rows(stable, children)))
 
     def table_tags(self, statement: ShowTableTags, home: str) -> pa.Table:
-        """Answer SHOW TABLE TAGS. Raises BusError, SqlSemanticError."""
-        name = statement.stable
-        stable = self._viewer.catalog.table(home, name.name)
-        if stable is None or not stable.tags:
-            raise self._no_stable(statement, stable, home)
+        """Answer SHOW TABLE TAGS, of one child table for its name. Raises BusError,
+        SqlSemanticError.
+        """
+        stable, child = self._with_tags(statement, statement.stable, home)
         chosen = _choose(statement, stable)
         shown = [_show_column(stable, at) for at in chosen]
-        children = self._children(stable)
+        children = self._children(stable) if child is None else [(child.name, child.tags)]
         rows = (
             tuple(name if at < 0 else _value(stable, tags, at) for at in chosen)
             for name, tags in children
         )
         return redis_link.ask(lambda: gather(shown, rows, stable.precision))
 
-    def _no_stable(self, statement: ShowTableTags, table: Table | None, home: str) -> Exception:
-        name = statement.stable
+    def _with_tags(
+        self, statement: ShowTags | ShowTableTags, name: Name, home: str
+    ) -> tuple[Table, Child | None]:
+        """Return the supertable that *name* is, or is a child table of. Raises BusError,
+        SqlSemanticError.
+        """
+        table = self._viewer.catalog.table(home, name.name)
+        if table is not None and table.tags:
+            return table, None
         if table is not None:
-            return statement.error(
+            raise statement.error(
                 f"{table.name} is a plain table, which has no tags", name, code="E_NOT_A_STABLE"
             )
-        if self.find(home, name.name) is not None:
-            return statement.error(
-                f"{name.name} is a child table",
-                name,
-                code="E_NOT_A_STABLE",
-                hint=f"SHOW TAGS FROM {name.name}",
-            )
-        return statement.error(f'there is no supertable "{name.name}"', name, code="E_NO_TABLE")
+        found = self.find(home, name.name)
+        if found is None:
+            raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
+        child, stable = found
+        return stable, child
 
     def _children(self, stable: Table, only: str | None = None) -> Iterator[_Tagged]:
         """Yield the child tables of a supertable, or the one called *only*. Raises

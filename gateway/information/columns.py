@@ -63,6 +63,7 @@ INDEXES: Columns = (
     ("index_name", TEXT),
     ("db_name", TEXT),
     ("table_name", TEXT),
+    ("vgroup_id", INT),
     ("create_time", TIME),
     ("columns", LONG),
     ("index_extensions", TEXT),
