@@ -16,6 +16,10 @@ from penstock.sql.statements.data import (
     Query,
     Show,
     ShowCreate,
+    ShowDistribution,
+    ShowIndexes,
+    ShowTableTags,
+    ShowTags,
 )
 from penstock.sql.statements.databases import (
     AlterDatabase,
@@ -107,6 +111,10 @@ __all__ = [
     "RevokeTokens",
     "Show",
     "ShowCreate",
+    "ShowDistribution",
+    "ShowIndexes",
+    "ShowTableTags",
+    "ShowTags",
     "Statement",
     "SteerView",
     "StreamOptions",

@@ -21,6 +21,7 @@ from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
+from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
 from penstock.catalog.model import External
 from penstock.codec import TableCodec
@@ -144,7 +145,7 @@ class Statements:
             ),
             gateway.definer,
             gateway.parts.definitions,
-            information,
+            ShowStatements(resolver, queries, information),
             forwarder,
         )
         gateway.define(
