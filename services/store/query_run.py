@@ -23,6 +23,7 @@ from services.store.binding import BoundTable, Context
 from services.store.duck_types import duck_type
 from services.store.external_rows import ExternalRows
 from services.store.images import Images
+from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
@@ -157,6 +158,7 @@ class QueryRun:
         context = Context(
             self._tables, self._request.timezone, self._functions, frozenset(self._relations)
         )
+        tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         if _is_unordered(tree):
             text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
@@ -270,6 +272,7 @@ class QueryRun:
         for key in ("order", "limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
+        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
         if outer.args.get("order") is not None:
             outer.set(
                 "order",
