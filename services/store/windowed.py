@@ -124,6 +124,7 @@ def _plan(
         stream=Name("query", database),
         target=Name(_RESULT, database),
         query=inner,
+        of_query=True,
         options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )
     return plan_stream(
