@@ -27,6 +27,7 @@ from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
+from services.store.time_texts import check_times
 from services.store.translate import query
 from services.store.user_functions import register
 from services.store.windowed import evaluate
@@ -158,6 +159,7 @@ class QueryRun:
         context = Context(
             self._tables, self._request.timezone, self._functions, frozenset(self._relations)
         )
+        check_times(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         if _is_unordered(tree):
