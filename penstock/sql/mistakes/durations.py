@@ -29,6 +29,11 @@ _TEXT = re.compile(r"\s*([0-9]{1,18})\s*([A-Za-zµ]+)\s*")
 
 def _other_length(place: Place) -> SqlSyntaxError | None:
     """A length of time in other words, at the error or behind the word INTERVAL there."""
+    if place.says("the statement should") and place.kind(-1) is TokenType.NUMBER:
+        # one letter may be a name: a = 1 b = 2
+        length = _length(place, -1) if len(place.word()) > 1 else None
+        if length is not None:
+            return place.mistake("a length of time is one word", f"write {length}", -1)
     n = 1 if place.word() == "INTERVAL" and place.kind(1) is not TokenType.L_PAREN else 0
     if not (n or place.says("expected a length of time", 'expected "("', "the statement should")):
         return None

@@ -13,6 +13,7 @@ from penstock.sql.mistakes.characters import CHARACTERS
 from penstock.sql.mistakes.clauses import CLAUSES
 from penstock.sql.mistakes.columns import COLUMNS
 from penstock.sql.mistakes.durations import DURATIONS
+from penstock.sql.mistakes.missing import LAST, MISSING
 from penstock.sql.mistakes.place import Place
 from penstock.sql.mistakes.spelling import SPELLING
 from penstock.sql.mistakes.statements import STATEMENTS
@@ -30,7 +31,9 @@ _MISTAKES: tuple[Callable[[Place], SqlSyntaxError | None], ...] = (
     *DURATIONS,
     *COLUMNS,
     *CLAUSES,
+    *MISSING,
     *SPELLING,
+    *LAST,
 )
 
 
