@@ -56,6 +56,10 @@ _JOIN_WORDS = {
     "kind": frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI")),
 }
 _SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
+_NUMBERINGS: dict[type[exp.Expr], str] = {
+    exp.RowNumber: "row_number",
+    exp.DenseRank: "dense_rank",
+}
 #: operators of one rank, which may stand in a row without parentheses
 _RANKS: tuple[dict[type[exp.Expr], str], ...] = (
     {exp.Or: "OR"},
@@ -156,6 +160,7 @@ class _Printer:
             exp.Subquery: self._subquery,
             exp.Table: self._table,
             exp.Trim: self._trim,
+            exp.Window: self._numbering,
         }
 
     def sql(self, node: object) -> str:
@@ -335,6 +340,19 @@ class _Printer:
             f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM"
             f" {self.sql(node.this)})"
         )
+
+    def _numbering(self, node: exp.Window) -> str:
+        """Text of row_number() or dense_rank(): our own trees have no other."""
+        function = _NUMBERINGS.get(type(node.this))
+        if function is None or any(node.args.get(key) for key in ("spec", "alias", "first")):
+            raise impossible("OVER")
+        keys = node.args.get("partition_by")
+        order = node.args.get("order")
+        parts = [
+            f"PARTITION BY {self._list(keys)}" if keys else "",
+            f"ORDER BY {self._list(order.expressions)}" if order is not None else "",
+        ]
+        return f"{function}() OVER ({' '.join(part for part in parts if part)})"
 
     def _order_item(self, node: exp.Ordered) -> str:
         nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]

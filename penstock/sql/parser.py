@@ -17,6 +17,7 @@ from sqlglot.errors import SqlglotError
 from penstock.errors import SqlSyntaxError
 from penstock.rows.parameters import Parameters
 from penstock.sql.dialect import tokenize
+from penstock.sql.mistakes import explain, unclosed
 from penstock.sql.parameters import bind
 from penstock.sql.parsers.insert import parse_insert
 from penstock.sql.parsers.show import ShowParser
@@ -77,7 +78,7 @@ def read(text: str) -> list[Statement]:
             hint="send rows in several statements",
         )
     try:
-        return [_statement(source, start, end) for start, end in pieces(text)]
+        return [_explained(source, start, end) for start, end in pieces(text)]
     except RecursionError:
         raise SqlSyntaxError("the statement is nested too deeply") from None
 
@@ -90,7 +91,9 @@ def parse_one(text: str) -> Statement:
     if not statements:
         raise SqlSyntaxError("there is no statement in this text")
     raise Source(text).syntax_error(
-        "one statement is expected here, a second one begins", statements[1].start
+        "one statement is expected here, a second one begins",
+        statements[1].start,
+        hint="send them one by one",
     )
 
 
@@ -118,6 +121,14 @@ def _skip_blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+def _explained(source: Source, start: int, end: int) -> Statement:
+    """The statement at [start, end); an error says what was meant, where that is known."""
+    try:
+        return _statement(source, start, end)
+    except SqlSyntaxError as error:
+        raise explain(error, source, start, end) from None
+
+
 def _statement(source: Source, start: int, end: int) -> Statement:
     first = _FIRST.match(source.text, start, end)
     word = first.group().upper() if first else ""
@@ -131,8 +142,9 @@ def _statement(source: Source, start: int, end: int) -> Statement:
         )
     try:
         tokens = tokenize(source.text[start:end])
-    except SqlglotError as error:
-        raise _unreadable(source, start, end, error) from None
+    except SqlglotError:
+        opened = unclosed(source, start, end)
+        raise opened or source.syntax_error("this text cannot be read", start) from None
     parser = StatementParser(tokens, source, start, end)
     statement = parser.statement()
     parser.expect_end()
@@ -151,24 +163,6 @@ def _select(source: Source, start: int, end: int) -> Query:
     statement = _statement(source, start, end)
     assert isinstance(statement, Query)
     return statement
-
-
-def _unreadable(source: Source, start: int, end: int, error: SqlglotError) -> SqlSyntaxError:
-    """The tokenizer fails on what is never closed: point at where it opens."""
-    at = start
-    while at < end:
-        match = _PIECE.match(source.text, at, end)
-        if match is None or match.group()[0] in "'\"`/" and match.end() >= end:
-            break
-        at = match.end()
-    opened = source.text[at] if at < end else ""
-    shown = {
-        "'": "this string is never closed",
-        '"': "this string is never closed",
-        "`": "this name is never closed",
-        "/": "this comment is never closed",
-    }
-    return source.syntax_error(shown.get(opened, "this text cannot be read"), min(at, end - 1))
 
 
 class StatementParser(ShowParser):

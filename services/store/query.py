@@ -28,6 +28,7 @@ from services.store.partitions import Partitions
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import Resolver
 from services.store.table_source import TableSource
+from services.store.time_texts import explain_cast
 
 #: metadata of a result's schema: up to where each log was read
 POSITIONS = b"penstock.positions"
@@ -110,7 +111,7 @@ class Queries:
             metadata = table.schema.metadata or {}
             return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(run.positions)})
         except duckdb.Error as error:
-            raise explain_error(error) from None
+            raise explain_cast(error, statement) or explain_error(error) from None
         finally:
             engine.close()
 

@@ -23,9 +23,11 @@ from services.store.binding import BoundTable, Context
 from services.store.duck_types import duck_type
 from services.store.external_rows import ExternalRows
 from services.store.images import Images
+from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
+from services.store.time_texts import check_times
 from services.store.translate import query
 from services.store.user_functions import register
 from services.store.windowed import evaluate
@@ -157,6 +159,8 @@ class QueryRun:
         context = Context(
             self._tables, self._request.timezone, self._functions, frozenset(self._relations)
         )
+        check_times(tree, self._request.statement, context)
+        tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         if _is_unordered(tree):
             text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
@@ -270,6 +274,7 @@ class QueryRun:
         for key in ("order", "limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
+        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
         if outer.args.get("order") is not None:
             outer.set(
                 "order",

@@ -12,6 +12,7 @@ from sqlglot import exp
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.plan import Duration
+from penstock.sql.words import TIME_FORMS
 from services.store.binding import BoundTable, Context
 from services.store.functions import TIME_FUNCTIONS, function_name
 
@@ -65,12 +66,9 @@ def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
         ticks = int(literal.this) * (-1 if negative else 1)
         return _moment(ticks, bound.precision)
     try:
-        moment = datetime.fromisoformat(literal.this.strip())
+        moment = read_time(literal.this)
     except ValueError:
-        raise SqlSemanticError(
-            f"'{literal.this}' is no time",
-            hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks",
-        ) from None
+        raise SqlSemanticError(f"'{literal.this}' is no time", hint=TIME_FORMS) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=ZoneInfo(timezone))
     text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
@@ -80,6 +78,11 @@ def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
             "TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"
         ),
     )
+
+
+def read_time(text: str) -> datetime:
+    """Return the time that *text* is, with its zone where it names one. Raises ValueError."""
+    return datetime.fromisoformat(text.strip())
 
 
 def _moment(ticks: int, precision: str) -> exp.Expr:

@@ -77,7 +77,7 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
         return node
     items = [one for item in node.expressions for one in _split_call(_name_as_written(item))]
     node.set("expressions", [e for item in items for e in _expand(item, context, node)])
-    aggregated = any(_aggregates(e) for e in node.expressions)
+    aggregated = any(aggregates(e) for e in node.expressions)
     _group_by_partition(node, aggregated)
     if not aggregated:
         _order_by_time(node, context)
@@ -167,12 +167,10 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
     return joined if clause is None else [clause.this, *joined]
 
 
-def _aggregates(node: exp.Expr) -> bool:
-    return any(
-        (isinstance(n, exp.AggFunc) or function_name(n) in _AGGREGATES)
-        and n.find_ancestor(exp.Subquery, exp.Window) is None
-        for n in node.walk()
-    )
+def aggregates(node: exp.Expr) -> bool:
+    """Tell if *node* aggregates rows of the select that it stands in."""
+    own = node.walk(prune=lambda n: isinstance(n, exp.Query | exp.Window))
+    return any(isinstance(n, exp.AggFunc) or function_name(n) in _AGGREGATES for n in own)
 
 
 def _take_companions(node: exp.Select, context: Context) -> None:
@@ -191,7 +189,7 @@ def _take_companions(node: exp.Select, context: Context) -> None:
     function = "arg_min" if picker in ("min", "first") else "arg_max"
 
     def take(item: exp.Expr) -> exp.Expr:
-        if _aggregates(item) or not item.find(exp.Column):
+        if aggregates(item) or not item.find(exp.Column):
             return item
         value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])
         return exp.alias_(value, item.output_name or item.name, quoted=True)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import Duration, StreamPlan, Trigger
+from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
@@ -43,12 +43,13 @@ class Tables(Protocol):
 @dataclass(frozen=True)
 class Windows:
     """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for.
+    those that were asked for. `keys` name columns of it that tell partitions apart.
     """
 
     frame: pl.DataFrame
     shown: list[str]
     types: dict[str, str]
+    keys: list[str]
 
 
 class _Rows:
@@ -123,6 +124,7 @@ def _plan(
         stream=Name("query", database),
         target=Name(_RESULT, database),
         query=inner,
+        of_query=True,
         options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )
     return plan_stream(
@@ -186,7 +188,12 @@ def _pushable(where: exp.Where) -> bool:
 def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> Windows:
     target = plan.target
     schema = {c.name: c.type.polars() for c in target.columns}
-    frame = rows.select(list(schema)) if rows is not None else pl.DataFrame(schema=schema)
+    keys = {f"_penstock_key_{n}": c for n, c in enumerate(_partition_columns(plan))}
+    if rows is None:
+        of_keys = {name: c.type.polars() for name, c in keys.items()}
+        frame = pl.DataFrame(schema={**schema, **of_keys})
+    else:
+        frame = rows.select(*schema, **{name: pl.col(c.name) for name, c in keys.items()})
     frame = frame.with_columns(
         pl.col(c.name).cast(pl.Datetime(target.precision))
         for c in target.columns
@@ -205,4 +212,14 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
         frame,
         [names[c.name] for c in target.columns[added:]],
         {names[c.name]: str(c.type) for c in target.columns},
+        list(keys),
     )
+
+
+def _partition_columns(plan: StreamPlan) -> list[Column]:
+    """Return the columns of results that order partitions: their keys, then the group's number,
+    which no two partitions share.
+    """
+    keys = {key.alias.lower() for key in plan.keys}
+    selected = [c for c in plan.target.columns if c.name.lower() in {*keys, _TBNAME}]
+    return [*selected, *plan.target.tags]

@@ -13,6 +13,7 @@ from penstock.sql.compile.compiler import Compiler, NodeCompiler
 from penstock.sql.functions.base import BOOL, NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.convert import convert
 from penstock.sql.functions.time import parse_iso
+from penstock.sql.words import TIME_FORMS
 from penstock.types import ColumnType
 
 #: text that reads as a number
@@ -165,9 +166,7 @@ def _literal_time(compiler: Compiler, value: Compiled, beside: Compiled, node: e
             f"'{value.value}' is no time",
             code="E_TYPE",
             detail=f"comparison: {beside.type} and {value.type} do not fit",
-            hint=(
-                "write '2024-01-31 12:00:00', with an offset such as +08:00 if it is not local time"
-            ),
+            hint=TIME_FORMS,
         )
     return pl.lit(ticks, pl.Int64)
 

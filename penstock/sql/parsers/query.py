@@ -134,7 +134,10 @@ class QueryParser(WindowParser):
         """Read a whole number, or the placeholder of one."""
         if self.placeholder_tokens():
             return self.placeholder()
-        return exp.Literal.number(self.integer())
+        start = self.offset
+        node = exp.Literal.number(self.integer())
+        mark(node, start, self.previous_end)
+        return node
 
     def _order_item(self) -> exp.Ordered:
         item = exp.Ordered(this=self.expression())

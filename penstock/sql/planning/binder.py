@@ -105,7 +105,7 @@ class Binder:
                 "E_FORBIDDEN_FUNC",
                 node,
                 function=name,
-                why="a replay would give another result",
+                why="each run would give another result",
                 instead="crc32(…) of something that differs from row to row",
             )
 
