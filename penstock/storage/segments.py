@@ -150,6 +150,10 @@ class Segment:
     high: int
     fresh: bool
 
+    def overlaps(self, low: int | None, high: int | None) -> bool:
+        """Tell if it may hold times from *low* to *high*; None: without an end."""
+        return (high is None or self.low <= high) and (low is None or self.high >= low)
+
 
 def write(
     directory: str,
@@ -246,10 +250,6 @@ def _open(path: Path, first: int, last: int) -> Segment:
     return _known[key]
 
 
-def _overlaps(segment: Segment, low: int | None, high: int | None) -> bool:
-    return (high is None or segment.low <= high) and (low is None or segment.high >= low)
-
-
 def read(
     found: Sequence[Segment],
     *,
@@ -264,7 +264,7 @@ def read(
     """
     frames = []
     for segment in found:
-        if not _overlaps(segment, low, high):
+        if not segment.overlaps(low, high):
             continue
         lazy = pl.scan_parquet(segment.path)
         if tables is not None:

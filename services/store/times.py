@@ -4,7 +4,7 @@ either.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -27,6 +27,7 @@ _UNIT = {
     "n": "MONTH",
     "y": "YEAR",
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: key of a note in `meta`: times or durations are in it
 _TIMELY = "timely"
 
@@ -65,21 +66,46 @@ def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
         ticks = int(literal.this) * (-1 if negative else 1)
         return _moment(ticks, bound.precision)
     try:
-        moment = datetime.fromisoformat(literal.this.strip())
+        moment = _read(literal.this, timezone)
     except ValueError:
         raise SqlSemanticError(
             f"'{literal.this}' is no time",
             hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks",
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(timezone))
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
+    text = moment.replace(tzinfo=None).isoformat(sep=" ")
     return exp.cast(
         exp.Literal.string(text),
         exp.DataType.build(
             "TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"
         ),
     )
+
+
+def _read(text: str, timezone: str) -> datetime:
+    """Return a time as text, in UTC. Raises ValueError, OverflowError."""
+    moment = datetime.fromisoformat(text.strip())
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(timezone))
+    return moment.astimezone(UTC)
+
+
+def ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
+    """Return the ticks, rounded down, of what `time_literal` understands; None for anything
+    else.
+    """
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal):
+        return None
+    try:
+        if not literal.is_string:
+            return int(literal.this) * (-1 if negative else 1)
+        if negative:
+            return None
+        micros = (_read(literal.this, timezone) - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+    return micros * 1000 if precision == "ns" else micros // {"ms": 1000, "us": 1}[precision]
 
 
 def _moment(ticks: int, precision: str) -> exp.Expr:
