@@ -29,6 +29,7 @@ from services.store.translate import query
 
 _RESULT = "_penstock_windows"
 _TBNAME = "_penstock_tbname"
+_REALS = ("FLOAT", "DOUBLE")
 
 
 class Tables(Protocol):
@@ -154,7 +155,7 @@ def _source_rows(
     found: ResolvedTable,
     timezone: str,
 ) -> tuple[str, bool]:
-    """FROM and WHERE of the table's rows, and whether that is all of the query's WHERE."""
+    """FROM and WHERE of the table's rows, and whether DuckDB alone may decide which those are."""
     table = found.table
     source = select.args["from_"].this
     scope = scope_of(source, table, timezone)
@@ -170,7 +171,10 @@ def _source_rows(
     bound = BoundTable("", tuple(columns), times, table.precision)
     context = Context({source.alias_or_name.lower(): bound}, timezone)
     condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
-    return f"{text} WHERE {condition}", True
+    # DuckDB takes NaN for whatever the statistics of a file say of its other values
+    reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
+    named = {c.name.lower() for c in where.find_all(exp.Column)}
+    return f"{text} WHERE {condition}", not named & reals
 
 
 def _times(table: Table) -> list[str]:

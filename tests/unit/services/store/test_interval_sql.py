@@ -164,6 +164,7 @@ def test_windows_are_those_of_the_kernels(
         ("SELECT _wstart, tbname, avg(x), max(n) FROM m PARTITION BY tbname INTERVAL(1m)", True),
         ("SELECT count(*) FROM m WHERE n > 1 INTERVAL(1d)", True),
         ("SELECT count(*) FROM m WHERE n + 1 > 1 INTERVAL(1d)", False),
+        ("SELECT count(*) FROM m WHERE x > 1 INTERVAL(1d)", False),
         ("SELECT last(x) FROM m INTERVAL(1m)", False),
         ("SELECT avg(x) FROM m INTERVAL(1m) SLIDING(30s)", False),
         ("SELECT avg(x) FROM m INTERVAL(1n)", False),
