@@ -38,6 +38,9 @@ from penstock.rows.versions import DELETE, MERGE, carried
 META = ("_op", "_offset", "_row")
 FORMAT_VERSION = 1
 _SUFFIX = ".parquet"
+#: rows of a row group: who reads one table reads a few groups, and who reads all has enough of them
+#: for every core
+_GROUP_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,11 @@ def write(
     )
     tmp = target.with_suffix(f".{os.getpid()}.tmp")
     pq.write_table(
-        frame.cast(schema), tmp, compression="zstd", row_group_size=262_144, write_statistics=True
+        frame.cast(schema),
+        tmp,
+        compression="zstd",
+        row_group_size=_GROUP_ROWS,
+        write_statistics=True,
     )
     with open(tmp, "rb") as handle:
         os.fsync(handle.fileno())

@@ -83,7 +83,10 @@ class _Writer:
         # the rest of a negative number is negative
         start = f"{time} - (({time} - {shift}) % {step} + {step}) % {step}"
         keys = (f"{quote(key.sql)} AS _k{i}" for i, key in enumerate(self._plan.keys))
-        arguments = (f"{quote(column)} AS {name}" for column, name in self._named.items())
+        arguments = (
+            f"{_known(column, self._types.get(column))} AS {name}"
+            for column, name in self._named.items()
+        )
         return f"SELECT {', '.join([f'{start} AS _wstart', *keys, *arguments])} {rows}"
 
     def _aggregate(self, aggregate: Aggregate) -> str | None:
@@ -113,9 +116,22 @@ def _of_integers(function: str, name: str) -> str | None:
 
 def _of_reals(function: str, name: str) -> str | None:
     real = f"CAST({name} AS DOUBLE)"
-    return {
+    answer = {
         "min": f"min({name})",
         "max": f"max({name})",
         "sum": f"sum({real})",
         "avg": f"sum({real}) / count({name})",
     }.get(function)
+    # an answer that is not finite is none, as with the kernels
+    return None if answer is None else f"CASE WHEN isfinite({answer}) THEN {answer} END"
+
+
+def _known(column: str, kind: str | None) -> str:
+    """Return the SQL of a column's value: NaN is none.
+
+    DuckDB believes that there is no NaN (`isnan`) in a file whose other values are all finite.
+    """
+    name = quote(column)
+    if kind not in _REALS:
+        return name
+    return f"CASE WHEN isfinite({name}) OR isinf({name}) THEN {name} END"
