@@ -18,7 +18,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog.model import Table
-from penstock.duck import Bounds, Engine, explain_error
+from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
@@ -30,6 +30,8 @@ from services.store.resolve import Resolver
 from services.store.table_source import TableSource
 from services.store.time_texts import explain_cast
 
+#: databases that wait for the next query of their tables
+_IDLE = 8
 #: metadata of a result's schema: up to where each log was read
 POSITIONS = b"penstock.positions"
 #: (database, name, table) of what is to be read; raises AuthError
@@ -51,13 +53,16 @@ class QueryLimits:
 
 
 class Queries:
-    """Thread-safe: every query has a connection of its own."""
+    """Thread-safe: every query has a connection of its own, and a database that is only its own
+    as long as it runs.
+    """
 
     def __init__(self, partitions: Partitions, resolver: Resolver, limits: QueryLimits) -> None:
         self._partitions = partitions
         self._resolver = resolver
         self._source = TableSource(resolver)
         self._limits = limits
+        self._databases = Databases(limits.bounds, _IDLE)
 
     def run(
         self,
@@ -93,7 +98,7 @@ class Queries:
         statement = statements[0]
         if permit is not None:
             self._check(statement, database, permit)
-        engine = Engine(self._limits.bounds)
+        engine = Engine(self._limits.bounds, self._databases)
         try:
             with engine.in_time():
                 images = self.images()
@@ -106,6 +111,8 @@ class Queries:
                     self._limits.max_rows,
                 )
                 table = run.result()
+            if not run.has_functions:
+                engine.keep()
             if not positions:
                 return table
             metadata = table.schema.metadata or {}

@@ -26,6 +26,7 @@ from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
+from services.store.scope import EVERYTHING, Scope, scope_of
 from services.store.table_source import TableSource
 from services.store.time_texts import check_times
 from services.store.translate import query
@@ -90,7 +91,13 @@ class QueryRun:
     def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
         return self._source.resolve(database, table, statement)
 
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable) -> str:
+    def relation(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: ResolvedTable,
+        scope: Scope = EVERYTHING,
+    ) -> str:
         if found.external is not None:
             return self._fetch_external(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
@@ -100,7 +107,7 @@ class QueryRun:
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
         return self._source.relation(
-            con, prefix, found, self._images, places=self._places(found.table)
+            con, prefix, found, self._images, places=self._places(found.table), scope=scope
         )
 
     def _places(self, table: Table) -> list[str]:
@@ -135,6 +142,11 @@ class QueryRun:
         types |= {place: kind for place, (_, kind) in PLACES.items() if place not in types}
         listed = ", ".join(f"CAST({quote(c)} AS {types[c]}) AS {quote(c)}" for c in columns)
         return f"SELECT tbname, {listed} FROM {name}"
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether users' functions were made known to the database, which holds them for good."""
+        return bool(self._functions)
 
     def view(self) -> SchemaView:
         return self._source.view()
@@ -233,7 +245,8 @@ class QueryRun:
             needed = pushdown.find_needs(found.external, tree, table)
             rows = self._fetch_external(name, found, *needed)
         else:
-            rows = self.relation(self._engine.con, name, found)
+            scope = scope_of(table, found.table, self._request.timezone)
+            rows = self.relation(self._engine.con, name, found, scope)
         self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
         self._relations.add(name)
         columns = (*found.table.columns, *found.table.tags)

@@ -4,7 +4,7 @@ either.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -28,6 +28,7 @@ _UNIT = {
     "n": "MONTH",
     "y": "YEAR",
 }
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: key of a note in `meta`: times or durations are in it
 _TIMELY = "timely"
 
@@ -66,12 +67,10 @@ def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
         ticks = int(literal.this) * (-1 if negative else 1)
         return _moment(ticks, bound.precision)
     try:
-        moment = read_time(literal.this)
-    except ValueError:
+        moment = _read(literal.this, timezone)
+    except (ValueError, OverflowError):
         raise SqlSemanticError(f"'{literal.this}' is no time", hint=TIME_FORMS) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(timezone))
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
+    text = moment.replace(tzinfo=None).isoformat(sep=" ")
     return exp.cast(
         exp.Literal.string(text),
         exp.DataType.build(
@@ -83,6 +82,33 @@ def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
 def read_time(text: str) -> datetime:
     """Return the time that *text* is, with its zone where it names one. Raises ValueError."""
     return datetime.fromisoformat(text.strip())
+
+
+def _read(text: str, timezone: str) -> datetime:
+    """Return a time as text, in UTC. Raises ValueError, OverflowError."""
+    moment = read_time(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(timezone))
+    return moment.astimezone(UTC)
+
+
+def ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
+    """Return the ticks, rounded down, of what `time_literal` understands; None for anything
+    else.
+    """
+    negative = isinstance(node, exp.Neg)
+    literal = node.this if negative else node
+    if not isinstance(literal, exp.Literal):
+        return None
+    try:
+        if not literal.is_string:
+            return int(literal.this) * (-1 if negative else 1)
+        if negative:
+            return None
+        micros = (_read(literal.this, timezone) - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+    return micros * 1000 if precision == "ns" else micros // {"ms": 1000, "us": 1}[precision]
 
 
 def _moment(ticks: int, precision: str) -> exp.Expr:

@@ -12,6 +12,7 @@ import duckdb
 import polars as pl
 from sqlglot import exp
 
+from penstock.catalog.model import Table
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
@@ -19,13 +20,16 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
+from services.store import interval_sql
 from services.store.binding import BoundTable, Context
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
+from services.store.scope import Scope, scope_of
 from services.store.translate import query
 
 _RESULT = "_penstock_windows"
 _TBNAME = "_penstock_tbname"
+_REALS = ("FLOAT", "DOUBLE")
 
 
 class Tables(Protocol):
@@ -34,7 +38,11 @@ class Tables(Protocol):
     def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable: ...
 
     def relation(
-        self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: ResolvedTable,
+        scope: Scope,
     ) -> str: ...
 
     def view(self) -> SchemaView: ...
@@ -93,9 +101,19 @@ def evaluate(
         )
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
-    rows = _fetch(queries, con, select, found, timezone)
+    source_rows, whole = _source_rows(queries, con, select, found, timezone)
+    grouped = interval_sql.sql(plan, source_rows) if whole else None
+    if grouped is not None:
+        return _shape(plan, _grouped(con, plan, grouped), select)
+    rows = _fetch(con, found.table, source_rows)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
+
+
+def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
+    """The windows that DuckDB has computed, as the kernels give them."""
+    rows = pl.DataFrame(con.sql(text).to_arrow_table())
+    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
 
 
 def _plan(
@@ -132,27 +150,45 @@ def _plan(
     ).plan
 
 
-def _fetch(
+def _source_rows(
     queries: Tables,
     con: duckdb.DuckDBPyConnection,
     select: exp.Select,
     found: ResolvedTable,
     timezone: str,
-) -> pl.DataFrame:
-    """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
+) -> tuple[str, bool]:
+    """FROM and WHERE of the table's rows, and whether DuckDB alone may decide which those are."""
     table = found.table
-    relation = queries.relation(con, "_penstock_window_source", found)
-    columns = [c.name for c in (*table.columns, *table.tags)]
-    times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-    listed = ", ".join(["tbname", *(quote(c) for c in columns)])
-    text = f"SELECT {listed} FROM ({relation}) AS {quote(select.args['from_'].this.alias_or_name)}"
+    source = select.args["from_"].this
+    scope = scope_of(source, table, timezone)
+    relation = queries.relation(con, "_penstock_window_source", found, scope)
+    text = f"FROM ({relation}) AS {quote(source.alias_or_name)}"
     where = select.args.get("where")
-    if where is not None and _pushable(where):
-        bound = BoundTable("", tuple(columns), frozenset(t.lower() for t in times), table.precision)
-        context = Context({select.args["from_"].this.alias_or_name.lower(): bound}, timezone)
-        condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
-        text += f" WHERE {condition}"
-    rows = pl.DataFrame(con.sql(text).to_arrow_table())
+    if where is None:
+        return text, True
+    if not _pushable(where):
+        return text, False
+    columns = [c.name for c in (*table.columns, *table.tags)]
+    times = frozenset(t.lower() for t in _times(table))
+    bound = BoundTable("", tuple(columns), times, table.precision)
+    context = Context({source.alias_or_name.lower(): bound}, timezone)
+    condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
+    # DuckDB takes NaN for whatever the statistics of a file say of its other values
+    reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
+    named = {c.name.lower() for c in where.find_all(exp.Column)}
+    return f"{text} WHERE {condition}", not named & reals
+
+
+def _times(table: Table) -> list[str]:
+    return [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
+
+
+def _fetch(con: duckdb.DuckDBPyConnection, table: Table, source_rows: str) -> pl.DataFrame:
+    """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
+    columns = [c.name for c in (*table.columns, *table.tags)]
+    times = _times(table)
+    listed = ", ".join(["tbname", *(quote(c) for c in columns)])
+    rows = pl.DataFrame(con.sql(f"SELECT {listed} {source_rows}").to_arrow_table())
     types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     return rows.with_columns(
         *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),

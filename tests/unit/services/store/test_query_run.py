@@ -245,7 +245,7 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def resolve(self, database: str, table: exp.Table, made: Query) -> Any:
             return source.resolve(database, table, made)
 
-        def relation(self, con: Any, prefix: str, found: Any) -> str:
+        def relation(self, con: Any, prefix: str, found: Any, scope: Any) -> str:
             return "SELECT * FROM rows_"
 
         def view(self) -> Any:
