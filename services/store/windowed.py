@@ -17,9 +17,10 @@ from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
+from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context, columns_of
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
 from services.store.translate import query
@@ -43,12 +44,12 @@ class Tables(Protocol):
 @dataclass(frozen=True)
 class Windows:
     """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for.
+    those that were asked for, `columns` the types of all.
     """
 
     frame: pl.DataFrame
     shown: list[str]
-    types: dict[str, str]
+    columns: TableColumns
 
 
 class _Rows:
@@ -92,7 +93,7 @@ def evaluate(
         )
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
-    rows = _fetch(queries, con, select, found, timezone)
+    rows = _fetch(queries, con, statement, select, found, timezone)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
 
@@ -133,6 +134,7 @@ def _plan(
 def _fetch(
     queries: Tables,
     con: duckdb.DuckDBPyConnection,
+    statement: Query,
     select: exp.Select,
     found: ResolvedTable,
     timezone: str,
@@ -146,10 +148,7 @@ def _fetch(
     text = f"SELECT {listed} FROM ({relation}) AS {quote(select.args['from_'].this.alias_or_name)}"
     where = select.args.get("where")
     if where is not None and _pushable(where):
-        bound = BoundTable("", tuple(columns), frozenset(t.lower() for t in times), table.precision)
-        context = Context({select.args["from_"].this.alias_or_name.lower(): bound}, timezone)
-        condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
-        text += f" WHERE {condition}"
+        text += f" WHERE {_condition(statement, select, found, timezone)}"
     rows = pl.DataFrame(con.sql(text).to_arrow_table())
     types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     return rows.with_columns(
@@ -160,6 +159,17 @@ def _fetch(
         _now=pl.lit(0, pl.Int64),
         _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")
+
+
+def _condition(statement: Query, select: exp.Select, found: ResolvedTable, timezone: str) -> str:
+    """Return DuckDB's text of WHERE, over the one table that FROM names."""
+    source = select.args["from_"].this
+    narrow = exp.select("1").from_(source.copy()).where(select.args["where"].this.copy())
+    scope = QueryScope(statement.source, lambda _: columns_of(found.table), timezone)
+    bound = bind(narrow, scope).tree
+    bound.args["from_"].this.set("db", None)
+    text = query(bound, Context({}, timezone, relations=frozenset((source.name,))))
+    return text.split(" WHERE ", 1)[1]
 
 
 def _pushable(where: exp.Where) -> bool:
@@ -201,8 +211,9 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
         )
     names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
     frame = frame.sort(target.columns[0].name).rename(names)
+    columns = (Output(names[c.name], c.type, target.precision) for c in target.columns)
     return Windows(
         frame,
         [names[c.name] for c in target.columns[added:]],
-        {names[c.name]: str(c.type) for c in target.columns},
+        TableColumns(tuple(columns), target.precision, stored=False),
     )

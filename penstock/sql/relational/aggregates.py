@@ -14,7 +14,7 @@ from penstock.sql.relational.signatures import result_type
 from penstock.types import ColumnType
 
 if TYPE_CHECKING:
-    from penstock.sql.relational.typing import ExpressionTyper
+    from penstock.sql.relational.typer import ExpressionTyper
 
 #: other names of aggregates that streams have
 _NAMES = {"percentile": "apercentile"}

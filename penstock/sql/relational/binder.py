@@ -20,7 +20,7 @@ from penstock.sql.relational.relations import (
     table_name,
 )
 from penstock.sql.relational.select_list import output_name, write_out
-from penstock.sql.relational.typing import Clause, ExpressionTyper
+from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
 #: joins whose right side only decides which rows of the left there are

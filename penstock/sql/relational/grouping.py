@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.relational.names import Refuse
-from penstock.sql.relational.typing import Clause
+from penstock.sql.relational.typer import Clause
 
 
 class Keys:

@@ -47,9 +47,7 @@ def _spell(node: exp.Column, name: str) -> None:
     because a table is known by its name or its alias.
     """
     node.set("db", None)
-    identifier = exp.Identifier(this=name, quoted=True)
-    identifier.meta.update(node.this.meta)
-    node.set("this", identifier)
+    node.this.set("this", name)
 
 
 def _find_in(scope: SelectScope, node: exp.Column, refuse: Refuse, *, own: bool) -> Found | None:

@@ -125,7 +125,7 @@ SELECT = st.tuples(
     )
 )
 CONTEXT = Context(
-    {"t": BoundTable("_penstock_1", ("ts", "v", "w"), frozenset({"ts"}), "ms")}, "UTC"
+    {"t": BoundTable("_penstock_1", ("ts", "v", "w"))}, "UTC"
 )
 
 

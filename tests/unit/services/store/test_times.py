@@ -17,7 +17,7 @@ from services.store.binding import BoundTable, Context
 from services.store.times import interval, is_time_arithmetic, rewrite_sides, time_literal
 
 CON = duckdb.connect()
-TABLE = BoundTable("t", ("ts", "v"), frozenset({"ts"}), "ms")
+TABLE = BoundTable("t", ("ts", "v"))
 CONTEXT = Context({"t": TABLE}, "Asia/Shanghai")
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
-from penstock.sql.compile.compiler import Compiler, NodeCompiler
+from penstock.sql.compile.compiler import Compiler
 from penstock.sql.functions import REGISTRY
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.relational import names
@@ -180,7 +181,7 @@ def _in(typer: ExpressionTyper, node: exp.In) -> Compiled:
     return typer.value(BOOL)
 
 
-_NODES: dict[type[exp.Expr], NodeCompiler] = {
+_NODES: dict[type[exp.Expr], Callable[[Any, Any], Compiled]] = {
     **NODES,
     exp.Column: _column,
     exp.Anonymous: _call,
