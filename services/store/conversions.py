@@ -22,6 +22,8 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 #: functions from a time to ticks, and back
 _TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
 _MOMENTS = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}
+#: key of a note in `meta`: this call makes a time of ticks
+_OF_TICKS = "of_ticks"
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -66,12 +68,9 @@ def _is_value(node: exp.Literal) -> bool:
 def _number(node: exp.Literal) -> exp.Expr:
     """Write a number as DuckDB's type of what it is here: one with a point is a DOUBLE."""
     text = str(node.this)
-    if text.lower().startswith(("0x", "0b")):
-        return exp.Literal.number(str(int(text, 0)))
-    whole = re.fullmatch(r"\d+", text) is not None
-    if "e" in text.lower() or (whole and int(text) <= _HIGHEST):
-        return node
-    return exp.Literal.number(f"{text}e0")
+    has_point = re.fullmatch(r"\d*\.\d*", text) is not None
+    too_high = text.isdecimal() and int(text) > _HIGHEST
+    return exp.Literal.number(f"{text}e0") if has_point or too_high else node
 
 
 # ---------------------------------------------------------------- arithmetic
@@ -120,13 +119,17 @@ def _moved(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr:
     assert binding is not None  # it is a TIMESTAMP
     kind = type(node)
     ticks = kind(this=_as_ticks(time), expression=_cast(by, _BIGINT))
-    return _call(_MOMENTS[binding.precision], ticks)
+    moved = _call(_MOMENTS[binding.precision], ticks)
+    moved.meta[_OF_TICKS] = True
+    return moved
 
 
 def _as_ticks(node: exp.Expr) -> exp.Expr:
     binding = binding_of(node)
     if binding is None or binding.kind != "TIMESTAMP":
         return node
+    if node.meta.get(_OF_TICKS):
+        return node.expressions[0]  # else a chain of sums would nest as deep as it is long
     return _call(_TICKS[binding.precision], node)
 
 

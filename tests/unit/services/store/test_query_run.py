@@ -128,9 +128,7 @@ def test_rows_of_segments_and_tail_and_up_to_where_they_are_read(asking: Asking)
     assert asking.positions == {f"{TOPIC}:0": 3}
 
 
-def test_fields_carry_the_types_that_they_are_bound_to(
-    tmp_path: Path, asking: Asking
-) -> None:
+def test_fields_carry_the_types_that_they_are_bound_to(tmp_path: Path, asking: Asking) -> None:
     found = asking.result("SELECT v, w, v + 1 AS more FROM plain")
     kinds = [(f.metadata or {}).get(b"type") for f in found.schema]
     assert kinds == [b"INT", b"VARCHAR(16)", b"DOUBLE"]
