@@ -15,7 +15,7 @@ from penstock.sql import nodes
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
 from services.store.duck_types import duck_type
-from services.store.times import ticks_of
+from services.store.times import read_time
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
@@ -129,7 +129,9 @@ def _as_ticks(node: exp.Expr) -> exp.Expr:
     if binding is None or binding.kind != "TIMESTAMP":
         return node
     if node.meta.get(_OF_TICKS):
-        return node.expressions[0]  # else a chain of sums would nest as deep as it is long
+        # else a chain of sums would nest as deep as it is long
+        ticks: exp.Expr = node.expressions[0]
+        return ticks
     return _call(_TICKS[binding.precision], node)
 
 
@@ -179,7 +181,7 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
     """
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
-        ticks = ticks_of(str(inner.this), precision, timezone)
+        ticks = read_time(str(inner.this), precision, timezone)
         return _call(_MOMENTS[precision], exp.Literal.number(ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NoReturn
-
-import polars as pl
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
-from penstock.sql.functions.base import CompileScope
-from penstock.sql.functions.time import parse_iso
+from penstock.sql.compile.constants import ticks_of
 from penstock.sql.plan import Duration
 
 _UNIT = {
@@ -39,19 +34,15 @@ def interval(duration: Duration) -> exp.Expr:
     )
 
 
-@lru_cache(maxsize=1024)
-def ticks_of(text: str, precision: str, timezone: str) -> int:
+def read_time(text: str, precision: str, timezone: str) -> int:
     """Return the ticks of a time written as text, in *timezone* unless it names its own. Raises
     SqlSemanticError.
     """
-    scope = CompileScope(precision, timezone, _refuse)
-    ticks = pl.select(parse_iso(pl.lit(text), scope)).item()
+    ticks = ticks_of(text, precision, timezone)
     if ticks is None:
-        _refuse(f"'{text}' is no time")
-    return int(ticks)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise SqlSemanticError(
-        message, code="E_TYPE", hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks"
-    )
+        raise SqlSemanticError(
+            f"'{text[:80]}' is no time",
+            code="E_TYPE",
+            hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks",
+        )
+    return ticks

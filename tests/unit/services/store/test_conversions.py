@@ -28,6 +28,10 @@ CONTEXT = Context({"t": BoundTable("t", tuple(TYPES))}, "Asia/Shanghai")
 START = 1_706_673_600_000
 
 
+def run(con: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    return con.sql(text(sql)).to_arrow_table()
+
+
 def table(precision: str = "ms") -> TableColumns:
     return TableColumns(tuple(Output(n, k, precision) for n, k in TYPES.items()), precision)
 
@@ -58,7 +62,7 @@ def text(sql: str, precision: str = "ms") -> str:
 
 def answer(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
     """The first value and DuckDB's type of it."""
-    found = con.execute(text(sql)).to_arrow_table()
+    found = run(con, sql)
     return found.column(0)[0].as_py(), str(found.schema.field(0).type)
 
 
@@ -110,8 +114,8 @@ def test_values_have_the_types_of_the_dialect(
 
 
 def test_a_moved_time_has_the_precision_of_the_database(con: duckdb.DuckDBPyConnection) -> None:
-    found = con.execute(text("SELECT ts + 1000 AS a, max(t2) AS b FROM t GROUP BY ts"))
-    assert [str(f.type) for f in found.to_arrow_table().schema] == ["timestamp[ms]"] * 2
+    found = run(con, "SELECT ts + 1000 AS a, max(t2) AS b FROM t GROUP BY ts")
+    assert [str(f.type) for f in found.schema] == ["timestamp[ms]"] * 2
 
 
 @pytest.mark.parametrize(("precision", "function"), [("us", "epoch_us"), ("ns", "epoch_ns")])

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.plan import Duration
-from services.store.times import interval, ticks_of
+from services.store.times import interval, read_time
 
 CON = duckdb.connect()
 
@@ -51,11 +51,11 @@ def test_nanoseconds_are_refused() -> None:
 def test_a_text_is_a_time_of_the_session_unless_it_names_its_own_zone(
     text: str, timezone: str, seconds: int
 ) -> None:
-    assert ticks_of(text, "ms", timezone) == seconds * 1_000
-    assert ticks_of(text, "ns", timezone) == seconds * 1_000_000_000
+    assert read_time(text, "ms", timezone) == seconds * 1_000
+    assert read_time(text, "ns", timezone) == seconds * 1_000_000_000
 
 
 def test_a_text_that_is_no_time() -> None:
     with pytest.raises(SqlSemanticError, match="'tomorrow' is no time") as caught:
-        ticks_of("tomorrow", "ms", "UTC")
+        read_time("tomorrow", "ms", "UTC")
     assert "2024-01-31 12:00:00" in caught.value.hint
