@@ -55,4 +55,5 @@ class Context:
 def columns_of(table: Table) -> TableColumns:
     """Return what the names of a query may mean in *table*."""
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
-    return TableColumns(tuple(columns), table.precision, database=table.database)
+    tags = frozenset(t.name.lower() for t in table.tags)
+    return TableColumns(tuple(columns), table.precision, database=table.database, tags=tags)

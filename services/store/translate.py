@@ -53,7 +53,9 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     """
     if not isinstance(node, exp.Select):
         return node
-    aggregated = any(_aggregates(e) for e in node.expressions)
+    having = node.args.get("having")
+    items = node.expressions if having is None else [*node.expressions, having.this]
+    aggregated = any(aggregates(item) for item in items)
     _group_by_partition(node, aggregated)
     if not aggregated:
         _order_by_time(node, context)
@@ -90,7 +92,7 @@ def _only_table(node: exp.Select, context: Context) -> BoundTable | None:
     return next((b for b in context.tables.values() if b.name == source.this.name), None)
 
 
-def _aggregates(node: exp.Expr) -> bool:
+def aggregates(node: exp.Expr) -> bool:
     """Tell if *node* has an aggregate of its own SELECT in it."""
     return any(
         function_name(n) in AGGREGATE_NAMES
@@ -114,7 +116,7 @@ def _take_companions(node: exp.Select, context: Context) -> None:
     function = "arg_min" if picker in ("min", "first") else "arg_max"
 
     def take(item: exp.Expr) -> exp.Expr:
-        if _aggregates(item) or not item.find(exp.Column):
+        if aggregates(item) or not item.find(exp.Column):
             return item
         binding = binding_of(item)
         value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])

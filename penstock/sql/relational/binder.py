@@ -328,4 +328,4 @@ class _SelectBinder:
             return
         if not keys and chooses_a_row(self._items):
             return
-        check_grouping(self._grouped, keys, self._typer.refuse)
+        check_grouping(self._grouped, keys, self._names, self._typer.refuse)

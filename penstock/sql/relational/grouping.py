@@ -7,7 +7,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES
+from penstock.sql.relational.bindings import binding_of, note
 from penstock.sql.relational.names import Refuse
+from penstock.sql.relational.relations import SelectScope
 from penstock.sql.relational.typer import Clause
 
 
@@ -29,6 +31,10 @@ class Keys:
             self._columns.add(places[0])
         else:
             self._expressions.append(key)
+
+    def has_tables_of(self, relation: str) -> bool:
+        """Tell if rows are grouped by the child tables of *relation*."""
+        return (relation, "tbname") in self._columns
 
     def cover(self, column: exp.Column, place: tuple[str, str]) -> bool:
         """Tell if a column is a key, or stands in an expression that is one."""
@@ -55,10 +61,15 @@ def chooses_a_row(items: list[exp.Expr]) -> bool:
     return len(chosen) == 1
 
 
-def check_grouping(clause: Clause, keys: Keys, refuse: Refuse) -> None:
-    """Refuse the first plain column of *clause* that has no one value in a group."""
+def check_grouping(clause: Clause, keys: Keys, scope: SelectScope, refuse: Refuse) -> None:
+    """Refuse the first plain column of *clause* that has no one value in a group. A tag has one
+    where rows are grouped by tbname.
+    """
     for column, place in clause.plain:
         if keys.cover(column, place):
+            continue
+        if keys.has_tables_of(place[0]) and _is_tag(scope, place):
+            _take_latest(column)
             continue
         name = column.name
         grouped = f"GROUP BY {name}" if not keys else f"{name} in GROUP BY"
@@ -68,3 +79,20 @@ def check_grouping(clause: Clause, keys: Keys, refuse: Refuse) -> None:
             code="E_NOT_GROUPED",
             hint=f"add {grouped}, or choose one value: last({name}) or min({name})",
         )
+
+
+def _is_tag(scope: SelectScope, place: tuple[str, str]) -> bool:
+    relation = scope.relation(place[0])
+    return relation is not None and place[1] in relation.table.tags
+
+
+def _take_latest(column: exp.Column) -> None:
+    """Take the tag of the latest row, because older rows have what it was in their time."""
+    call: exp.Expr = exp.Anonymous(this="last_row", expressions=[column.copy()])
+    binding = binding_of(column)
+    is_item = isinstance(column.parent, exp.Select)
+    made = exp.alias_(call, column.name, quoted=True) if is_item else call
+    for node in (call, made):
+        if binding is not None:
+            note(node, binding)
+    column.replace(made)

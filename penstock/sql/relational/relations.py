@@ -35,6 +35,8 @@ class TableColumns:
     stored: bool = True
     #: name of the table's database
     database: str = ""
+    #: columns that a child table has one value of, in lower case
+    tags: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse_one
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY, WRITTEN_OUT
+from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import (
     BoundQuery,
     Output,
@@ -43,7 +44,8 @@ TABLES = {
 
 def columns(name: str) -> TableColumns:
     outputs = tuple(Output(n, kind) for n, kind in TABLES[name.lower()].items())
-    return TableColumns(outputs, "ms", database="power")
+    tags = frozenset(("site",)) if name.lower() == "meters" else frozenset()
+    return TableColumns(outputs, "ms", database="power", tags=tags)
 
 
 def bound(sql: str) -> BoundQuery:
@@ -155,7 +157,8 @@ def test_every_node_knows_its_type() -> None:
 
 
 def test_every_function_of_a_query_has_a_rule() -> None:
-    every = (QUERY_ONLY.keys() | WRITTEN_OUT) - AGGREGATES.keys() - REGISTRY.keys()
+    of_the_store = {"current_timestamp", "database", "percentile", "server_version", "variance_pop"}
+    every = (QUERY_ONLY.keys() | of_the_store) - AGGREGATES.keys() - REGISTRY.keys()
     assert [name for name in sorted(every) if result_type(name, [DOUBLE]) is None] == []
     assert AGGREGATES.keys() <= AGGREGATE_NAMES
 
@@ -196,6 +199,18 @@ def test_an_item_is_called_as_it_is_written() -> None:
     ]
 
 
+def test_a_tag_beside_its_table_is_the_one_of_the_latest_row() -> None:
+    found = bound("SELECT SITE, upper(site), count(*) FROM meters PARTITION BY tbname")
+    assert [(o.name, str(o.type)) for o in found.outputs[:2]] == [
+        ("site", "NCHAR(8)"),
+        ("upper(site)", "NCHAR(8)"),
+    ]
+    calls = [str(c.this) for c in found.tree.find_all(exp.Anonymous)]
+    assert calls.count("last_row") == 2
+    error = refusal("SELECT note, count(*) FROM meters PARTITION BY tbname")
+    assert error.code == "E_NOT_GROUPED"
+
+
 # ---------------------------------------------------------------- scopes
 
 
@@ -213,6 +228,7 @@ def test_an_item_is_called_as_it_is_written() -> None:
         "SELECT count(*) FROM meters GROUP BY site ORDER BY count(*)",
         "SELECT site, count(*) FROM meters PARTITION BY site",
         "SELECT tbname, last(voltage) FROM meters PARTITION BY tbname",
+        "SELECT tbname, site, upper(site), count(*) FROM meters GROUP BY tbname",
         "SELECT max(voltage), ts, site FROM meters",
         "SELECT last(voltage) - 1, ts FROM meters ORDER BY ts",
         "SELECT v FROM (SELECT voltage AS v, ts FROM meters) ORDER BY ts",
