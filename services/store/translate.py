@@ -61,8 +61,21 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
         _order_by_time(node, context)
     elif not node.args.get("group"):
         _take_companions(node, context)
+    if node.args.get("distinct") is not None:
+        _order_by_position(node)
     node.set("expressions", [assure(item) for item in node.expressions])
     return node
+
+
+def _order_by_position(node: exp.Select) -> None:
+    """Order by the number of a column what is ordered by its expression: of distinct rows DuckDB
+    knows the columns alone, and those are given their types.
+    """
+    order = node.args.get("order")
+    items = [item.unalias() for item in node.expressions]
+    for ordered in order.expressions if order is not None else []:
+        if ordered.this in items and not isinstance(ordered.this, exp.Column | exp.Literal):
+            ordered.set("this", exp.Literal.number(items.index(ordered.this) + 1))
 
 
 def _group_by_partition(node: exp.Select, aggregated: bool) -> None:

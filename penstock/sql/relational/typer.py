@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
-from penstock.sql.compile.compiler import Compiler
-from penstock.sql.functions import REGISTRY
+from penstock.sql.compile.compiler import Compiler, nearest
+from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
@@ -122,8 +122,16 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
         return _user_call(typer, function, node)
     kind = result_type(name, [typer.type_of(a) for a in node.expressions])
     if kind is None:
-        return NODES[exp.Anonymous](typer, node)  # refuses it, with the nearest name
+        _refuse_function(typer, node, name)
     return typer.value(kind)
+
+
+def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
+    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY])
+    hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
+    if name in FORBIDDEN:
+        hint = f"instead: {FORBIDDEN[name][1]}"
+    typer.refuse(node, f"there is no function {name[:80]}()", code="E_UNKNOWN_FUNCTION", hint=hint)
 
 
 def _user_call(typer: ExpressionTyper, function: UserFunction, node: exp.Anonymous) -> Compiled:

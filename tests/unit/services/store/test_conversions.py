@@ -137,3 +137,30 @@ def test_a_subquery_with_an_aggregate_is_grouped_by_its_partition(
     found = con.execute(text("SELECT max(n) AS m FROM (SELECT sum(v) AS n FROM t PARTITION BY v)"))
     assert found.fetchall() == [(2,)]
     assert con.execute(text("SELECT median(v) AS m FROM t")).fetchall() == [(1.5,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT DISTINCT abs(v) AS x FROM t ORDER BY abs(v) DESC", [(2,), (1,)]),
+        ("SELECT DISTINCT v + 1 FROM t ORDER BY v + 1", [(2.0,), (3.0,)]),
+        ("SELECT v + 1 AS x, count(*) FROM t GROUP BY v + 1 ORDER BY v + 1", [(2.0, 1), (3.0, 1)]),
+        ("SELECT v % 2 AS x, sum(v) FROM t GROUP BY 1 ORDER BY x", [(0.0, 2), (1.0, 1)]),
+        ("SELECT floor(v), count(*) FROM t GROUP BY floor(v) ORDER BY floor(v)", [(1, 1), (2, 1)]),
+        ("SELECT v FROM t UNION SELECT v + 1 FROM t ORDER BY 1", [(1.0,), (2.0,), (3.0,)]),
+        ("SELECT count(*) FROM t HAVING sum(v) > 2.5", [(2,)]),
+        ("SELECT v FROM t WHERE v > (SELECT avg(v) FROM t)", [(2,)]),
+        ("SELECT v FROM t WHERE v IN (SELECT max(v) FROM t)", [(2,)]),
+        ("SELECT max(v), w FROM t", [(2, "x")]),
+        ("SELECT CASE WHEN v = 1 THEN 1 ELSE 2.5 END AS x FROM t ORDER BY v", [(1.0,), (2.5,)]),
+    ],
+)
+def test_what_is_given_a_type_can_be_grouped_and_ordered_by(
+    con: duckdb.DuckDBPyConnection, sql: str, rows: list[tuple[Any, ...]]
+) -> None:
+    assert con.execute(text(sql)).fetchall() == rows
+
+
+def test_dates_are_times(con: duckdb.DuckDBPyConnection) -> None:
+    kinds = [f.type for f in run(con, "SELECT last_day(ts) AS a, today() AS b FROM t").schema]
+    assert kinds == [pa.timestamp("ms")] * 2
