@@ -12,6 +12,7 @@ import re
 from sqlglot import exp
 
 from penstock.sql import nodes
+from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
 from services.store.duck_types import duck_type
@@ -27,7 +28,10 @@ _OF_TICKS = "of_ticks"
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
-_ASSURED = frozenset(("BOOL", "TIMESTAMP", "FLOAT", "DOUBLE"))
+_ASSURED = frozenset(("BOOL", "TIMESTAMP", "FLOAT", "DOUBLE", "VARCHAR", "NCHAR"))
+#: parameters that take BOOL as a number
+_NUMBERS = frozenset(("number", "double", "integer", "spread"))
+_INTEGER = exp.DataType.build("INTEGER")
 _BIGINT = exp.DataType.build("BIGINT")
 _DOUBLE = exp.DataType.build("DOUBLE")
 _TIMESTAMP = exp.DataType.build("TIMESTAMP")
@@ -51,6 +55,9 @@ def _convert(node: exp.Expr, timezone: str) -> exp.Expr:
         return _duration(node)
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node)
+    if isinstance(node, exp.Anonymous):
+        node.set("expressions", _arguments(node))
+        return node
     if isinstance(node, _COMPARISONS):
         _align(node, ("this", "expression"), timezone)
     elif isinstance(node, exp.Between):
@@ -77,16 +84,51 @@ def _number(node: exp.Literal) -> exp.Expr:
 
 
 def _duration(node: nodes.DurationLiteral) -> exp.Expr:
-    """Write a duration that stands for a number as its ticks. Beside a time and as an argument of a
+    """Write a duration that stands for a number as its ticks. Beside a time and as the unit of a
     function it is one.
     """
     binding = binding_of(node)
     beside = node.parent
     while isinstance(beside, exp.Paren):
         beside = beside.parent
-    if binding is None or isinstance(beside, exp.Anonymous) or _shifts_a_time(beside):
+    if binding is None or _takes_durations(beside) or _shifts_a_time(beside):
         return node
     return exp.Literal.number(str(node.duration.ticks(binding.precision)))
+
+
+def _takes_durations(node: exp.Expr | None) -> bool:
+    if not isinstance(node, exp.Anonymous):
+        return False
+    name = str(node.this).lower()
+    function = REGISTRY.get(name)
+    if function is None:
+        return name in QUERY_ONLY
+    return any(parameter.kind == "unit" for parameter in function.parameters)
+
+
+def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
+    """Return the arguments of a call, BOOL as 0 and 1 where numbers are meant, and times as ticks
+    where their difference is.
+    """
+    name = str(node.this).lower()
+    kinds = _parameter_kinds(name)
+    made: list[exp.Expr] = []
+    for index, argument in enumerate(node.expressions):
+        kind = kinds[min(index, len(kinds) - 1)] if kinds else ""
+        if kind == "spread":
+            argument = _as_ticks(argument)
+        if kind in _NUMBERS and _kind(argument) == "BOOL":
+            argument = _cast(argument, _INTEGER)
+        made.append(argument)
+    return made
+
+
+def _parameter_kinds(name: str) -> list[str]:
+    aggregate = AGGREGATES.get(name)
+    if aggregate is not None:
+        return [aggregate.argument]
+    function = REGISTRY.get(name)
+    return [parameter.kind for parameter in function.parameters] if function is not None else []
 
 
 def _shifts_a_time(node: exp.Expr | None) -> bool:
@@ -107,6 +149,9 @@ def _arithmetic(node: exp.Expr) -> exp.Expr:
             node.set(key, _as_ticks(node.args[key]))
     if _kind(node) != "BIGINT" and not isinstance(node, exp.Div | exp.Mod):
         node.set("this", _as_double(node.this))
+    for key in ("this", "expression"):
+        if _kind(node.args[key]) == "BOOL":
+            node.set(key, _cast(node.args[key], _DOUBLE))
     return node
 
 
@@ -185,9 +230,15 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
         return _call(_MOMENTS[precision], exp.Literal.number(ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    if own.type.numeric:
-        return _call(_MOMENTS[precision], _cast(node, _BIGINT))
-    return node
+    return _moment(node, precision) if own.type.numeric else node
+
+
+def _moment(node: exp.Expr, precision: str) -> exp.Expr:
+    """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
+    made = _call(_MOMENTS[precision], _cast(node, _BIGINT))
+    # DuckDB has no TRY around subqueries and aggregates
+    by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
+    return _call("try", made) if by_row else made
 
 
 # ---------------------------------------------------------------- columns of the answer
