@@ -130,6 +130,7 @@ _TDENGINE: dict[str, int] = {
     "E_SYNTAX": 0x2600,
     "E_NO_COLUMN": 0x2602,
     "E_COLUMN_NOT_EXIST": 0x2602,
+    "E_UNKNOWN_COLUMN": 0x2602,
     "E_NO_TABLE": 0x2603,
     "E_TABLE_NOT_EXIST": 0x2603,
     "E_NO_DATABASE": 0x0388,

@@ -141,6 +141,7 @@ class _Printer:
             exp.Case: self._case,
             exp.Cast: lambda e: f"CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Column: self._column,
+            exp.TryCast: lambda e: f"TRY_CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Distinct: lambda e: "DISTINCT " + self._list(e.expressions),
             exp.Exists: lambda e: f"EXISTS({self.query(e.this)})",
             exp.In: self._in,

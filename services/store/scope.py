@@ -16,7 +16,7 @@ from penstock.catalog.model import Table
 from penstock.rows.partition import partition
 from services.store.binding import TIME_ALIASES
 from services.store.relation import TablePart
-from services.store.times import ticks
+from services.store.times import literal_ticks
 
 _SWAPPED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 _FROM = (exp.GT, exp.GTE, exp.EQ)
@@ -175,11 +175,11 @@ class _Reader:
     # a literal may lie between two ticks, so that both ends are one tick wider
 
     def _below(self, value: exp.Expr) -> int | None:
-        found = ticks(value, self._precision, self._timezone)
+        found = literal_ticks(value, self._precision, self._timezone)
         return None if found is None else found - 1
 
     def _above(self, value: exp.Expr) -> int | None:
-        found = ticks(value, self._precision, self._timezone)
+        found = literal_ticks(value, self._precision, self._timezone)
         return None if found is None else found + 1
 
 

@@ -9,28 +9,29 @@ import duckdb
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
+from penstock.sql.relational import Binding, binding_of
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
-from services.store.binding import Context
-from services.store.times import read_time
+from services.store.times import literal_ticks
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
 #: DuckDB's complaint of a text that it cannot cast; the text is in quotes
 _NO_CAST = re.compile(r'timestamp field .*?"(.*?)"(?:,| when|$)')
 
 
-def check_times(tree: exp.Query, statement: Query, context: Context) -> None:
-    """Refuse a literal beside a time column that is no time, where it stands.
+def check_times(tree: exp.Query, statement: Query, timezone: str) -> None:
+    """Refuse a literal beside a time that is no time, where it stands. *tree* is bound.
 
     Raises:
         SqlSemanticError
     """
     for node in tree.find_all(*_COMPARED):
         sides = list(_sides(node))
-        if all(context.time_table(side) is None for side in sides):
+        time = next((b for side in sides if (b := _time_of(side)) is not None), None)
+        if time is None:
             continue
         for side in sides:
-            if isinstance(side, exp.Literal) and not _is_time(side):
+            if isinstance(side, exp.Literal) and not _is_time(side, time.precision, timezone):
                 raise _no_time(side.name, statement, side)
 
 
@@ -41,15 +42,14 @@ def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
     yield from node.expressions
 
 
-def _is_time(literal: exp.Literal) -> bool:
-    text = str(literal.this)
-    if not literal.is_string:
-        return text.isdigit()
-    try:
-        read_time(text)
-    except ValueError:
-        return False
-    return True
+def _time_of(node: exp.Expr) -> Binding | None:
+    """Return what *node* is bound to, if that is a time."""
+    binding = binding_of(node)
+    return binding if binding is not None and binding.kind == "TIMESTAMP" else None
+
+
+def _is_time(literal: exp.Literal, precision: str, timezone: str) -> bool:
+    return literal_ticks(literal, precision, timezone) is not None
 
 
 def explain_cast(error: duckdb.Error, statement: Query) -> SqlSemanticError | None:

@@ -18,10 +18,11 @@ from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
+from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
 from services.store import interval_sql
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context, columns_of
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import Scope, scope_of
@@ -51,12 +52,13 @@ class Tables(Protocol):
 @dataclass(frozen=True)
 class Windows:
     """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for. `keys` name columns of it that tell partitions apart.
+    those that were asked for, `columns` the types of all. `keys` name columns of it that tell
+    partitions apart.
     """
 
     frame: pl.DataFrame
     shown: list[str]
-    types: dict[str, str]
+    columns: TableColumns
     keys: list[str]
 
 
@@ -101,7 +103,7 @@ def evaluate(
         )
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
-    source_rows, whole = _source_rows(queries, con, select, found, timezone)
+    source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
     grouped = interval_sql.sql(plan, source_rows) if whole else None
     if grouped is not None:
         return _shape(plan, _grouped(con, plan, grouped), select)
@@ -153,6 +155,7 @@ def _plan(
 def _source_rows(
     queries: Tables,
     con: duckdb.DuckDBPyConnection,
+    statement: Query,
     select: exp.Select,
     found: ResolvedTable,
     timezone: str,
@@ -168,11 +171,7 @@ def _source_rows(
         return text, True
     if not _pushable(where):
         return text, False
-    columns = [c.name for c in (*table.columns, *table.tags)]
-    times = frozenset(t.lower() for t in _times(table))
-    bound = BoundTable("", tuple(columns), times, table.precision)
-    context = Context({source.alias_or_name.lower(): bound}, timezone)
-    condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
+    condition = _condition(statement, select, found, timezone)
     # DuckDB takes NaN for whatever the statistics of a file say of its other values
     reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
     named = {c.name.lower() for c in where.find_all(exp.Column)}
@@ -198,6 +197,17 @@ def _fetch(con: duckdb.DuckDBPyConnection, table: Table, source_rows: str) -> pl
         _now=pl.lit(0, pl.Int64),
         _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")
+
+
+def _condition(statement: Query, select: exp.Select, found: ResolvedTable, timezone: str) -> str:
+    """Return DuckDB's text of WHERE, over the one table that FROM names."""
+    source = select.args["from_"].this
+    narrow = exp.select("1").from_(source.copy()).where(select.args["where"].this.copy())
+    scope = QueryScope(statement.source, lambda _: columns_of(found.table), timezone)
+    bound = bind(narrow, scope).tree
+    bound.args["from_"].this.set("db", None)
+    text = query(bound, Context({}, timezone, relations=frozenset((source.name,))))
+    return text.split(" WHERE ", 1)[1]
 
 
 def _pushable(where: exp.Where) -> bool:
@@ -244,10 +254,11 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
         )
     names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
     frame = frame.sort(target.columns[0].name).rename(names)
+    columns = (Output(names[c.name], c.type, target.precision) for c in target.columns)
     return Windows(
         frame,
         [names[c.name] for c in target.columns[added:]],
-        {names[c.name]: str(c.type) for c in target.columns},
+        TableColumns(tuple(columns), target.precision, stored=False),
         list(keys),
     )
 

@@ -10,6 +10,7 @@ import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile.compiler import Compiler, NodeCompiler
+from penstock.sql.compile.constants import ticks_of
 from penstock.sql.functions.base import BOOL, NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.convert import convert
 from penstock.sql.functions.time import parse_iso
@@ -159,7 +160,7 @@ def _as_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Ex
 
 
 def _literal_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Expr) -> pl.Expr:
-    ticks = pl.select(parse_iso(pl.lit(value.value), compiler.scope)).item()
+    ticks = ticks_of(value.value, compiler.scope.precision, compiler.scope.timezone)
     if ticks is None:
         compiler.refuse(
             node,

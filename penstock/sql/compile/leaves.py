@@ -48,6 +48,13 @@ def _literal(compiler: Compiler, node: exp.Literal) -> Compiled:
     if not node.is_string:
         return number(node.this)
     text: str = node.this
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        compiler.refuse(
+            node,
+            "this text has half a character in it",
+            code="E_CONSTANT",
+            hint="write it in UTF-8, without single surrogates",
+        )
     kind = ColumnType("VARCHAR", length=max(1, len(text.encode())))
     return Compiled(pl.lit(text), kind, literal=True, value=text)
 

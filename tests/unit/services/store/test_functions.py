@@ -12,7 +12,7 @@ from penstock.errors import SqlSemanticError
 from services.store.binding import BoundTable, Context
 from services.store.functions import FUNCTIONS, TIME_FUNCTIONS, arguments, function_name
 
-CONTEXT = Context({"t": BoundTable("t", ("ts", "v"), frozenset({"ts"}), "ms")}, "Asia/Shanghai")
+CONTEXT = Context({"t": BoundTable("t", ("ts", "v"))}, "Asia/Shanghai")
 CON = duckdb.connect(config={"ieee_floating_point_ops": False})
 ROWS = "(VALUES (1, 10), (2, NULL), (3, 30), (4, NULL)) t(ts, v)"
 
