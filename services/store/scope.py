@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition
-from services.store.binding import TIME_ALIASES
+from penstock.sql.planning.binder import TIME_ALIASES
 from services.store.relation import TablePart
 from services.store.times import literal_ticks
 
