@@ -31,6 +31,8 @@ _HIGHEST = 2**64 - 1
 _ASSURED = frozenset(("BOOL", "TIMESTAMP", "FLOAT", "DOUBLE", "VARCHAR", "NCHAR"))
 #: parameters that take BOOL as a number
 _NUMBERS = frozenset(("number", "double", "integer", "spread"))
+#: parameters that take a time as its ticks
+_OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
 _INTEGER = exp.DataType.build("INTEGER")
 _BIGINT = exp.DataType.build("BIGINT")
 _DOUBLE = exp.DataType.build("DOUBLE")
@@ -55,10 +57,12 @@ def _convert(node: exp.Expr, timezone: str) -> exp.Expr:
         return _duration(node)
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node)
-    if isinstance(node, exp.Anonymous):
+    if isinstance(node, exp.Neg):
+        inner = node.this.unnest()  # parentheses around it have no type
+        node.set("this", _cast(inner, _DOUBLE) if _kind(inner) == "BOOL" else _as_ticks(inner))
+    elif isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))
-        return node
-    if isinstance(node, _COMPARISONS):
+    elif isinstance(node, _COMPARISONS):
         _align(node, ("this", "expression"), timezone)
     elif isinstance(node, exp.Between):
         _align(node, ("this", "low", "high"), timezone)
@@ -115,7 +119,7 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
     made: list[exp.Expr] = []
     for index, argument in enumerate(node.expressions):
         kind = kinds[min(index, len(kinds) - 1)] if kinds else ""
-        if kind == "spread":
+        if kind in _OF_TICKS_TOO:
             argument = _as_ticks(argument)
         if kind in _NUMBERS and _kind(argument) == "BOOL":
             argument = _cast(argument, _INTEGER)
@@ -202,7 +206,7 @@ def _align_list(node: exp.In, timezone: str) -> None:
     items = [binding_of(e) for e in node.expressions]
     own = binding_of(node.this)
     node.set("this", _beside(node.this, items, timezone))
-    node.set("expressions", [_beside(e, [own], timezone) for e in node.expressions])
+    node.set("expressions", [_beside(e, [own, *items], timezone) for e in node.expressions])
 
 
 def _beside(node: exp.Expr, others: list[Binding | None], timezone: str) -> exp.Expr:
