@@ -11,7 +11,7 @@ RESULT = "----"
 #: type letters of a query's columns
 TYPES = frozenset("TIRDBMX?")
 _SORTS = ("nosort", "rowsort")
-_ERROR = re.compile(r"statement error(?: (E_[A-Z_]+))?(?: (.+))?")
+_ERROR = re.compile(r"statement error(?: (E_[A-Z_|]+))?(?: (.+))?")
 _QUERY = re.compile(r"query (\S+)(?: (nosort|rowsort))?(?: (\w+))?")
 #: between two values of a line: a tab, or blanks
 _GAP = re.compile(r"\t|\s{2,}")

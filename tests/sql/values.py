@@ -76,9 +76,13 @@ def _column(column: pa.ChunkedArray, timezone: str) -> list[str]:
 def _show_of(kind: pa.DataType) -> Callable[[Any], str]:
     if pa.types.is_float32(kind):
         return lambda value: str(np.float32(value))
-    return {"R": repr, "B": lambda v: str(v).lower(), "X": bytes.hex, "D": str, "I": str}.get(
-        letter(kind), _text
-    )
+    return {
+        "R": repr,
+        "B": lambda v: str(v).lower(),
+        "X": lambda v: v.hex() or EMPTY,
+        "D": str,
+        "I": str,
+    }.get(letter(kind), _text)
 
 
 def _moment(ticks: int, per_second: int, timezone: str) -> str:
