@@ -20,6 +20,13 @@ BLANK = "␣"
 _TOLERANCE = 1e-12
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SHOW: dict[str, Callable[[Any], str]] = {
+    "R": repr,
+    "B": lambda value: str(value).lower(),
+    "X": lambda value: value.hex() or EMPTY,
+    "D": str,
+    "I": str,
+}
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 
 
@@ -76,13 +83,7 @@ def _column(column: pa.ChunkedArray, timezone: str) -> list[str]:
 def _show_of(kind: pa.DataType) -> Callable[[Any], str]:
     if pa.types.is_float32(kind):
         return lambda value: str(np.float32(value))
-    return {
-        "R": repr,
-        "B": lambda v: str(v).lower(),
-        "X": lambda v: v.hex() or EMPTY,
-        "D": str,
-        "I": str,
-    }.get(letter(kind), _text)
+    return _SHOW.get(letter(kind), _text)
 
 
 def _moment(ticks: int, per_second: int, timezone: str) -> str:
