@@ -5,14 +5,13 @@ without its servers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from gateway.answers import Affected
-from gateway.select import aware
+from gateway.select import Question, aware
 from services.store.controls import ControlHandler
 from services.store.latest import LatestRows
 from services.store.query import Queries, QueryLimits
@@ -64,18 +63,16 @@ class FollowingStore(MemoryStore):
         )
         self._queries = Queries(self.partitions, self.resolver, _LIMITS)
 
-    async def select_for(
-        self,
-        user: str,
-        sql: str,
-        database: str | None,
-        timezone: str,
-        revision: int,
-        after: Mapping[tuple[str, int], int],
-    ) -> pa.Table:
+    async def select_for(self, user: str, question: Question) -> pa.Table:
         """Stands where `StoreClient.select_for` does."""
         self._follow()
-        return aware(self._queries.run(sql, database or "", timezone))
+        answer = self._queries.run(
+            question.sql,
+            question.database or "",
+            question.timezone,
+            parameters=question.parameters,
+        )
+        return aware(answer)
 
     def _follow(self) -> None:
         topics = {table.topic for table in self.catalog.tables()}
