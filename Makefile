@@ -21,7 +21,7 @@ LONG ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
+.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -63,6 +63,10 @@ integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: 
 
 test-containers: setup  ## the whole stack in containers, and what else needs Docker
 	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration
+
+# a file is played by one process
+test-sql: setup  ## the corpus of SQL statements, tests/sql, in process [ONLY=TEXT]
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto $(if $(ONLY),-k "$(ONLY)") tests/sql
 
 test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
 	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -84,9 +83,9 @@ class Remote:
 class Statements:
     """A gateway that runs statements; `halted` topics hold writes."""
 
-    def __init__(self, directory: Path) -> None:
-        self.gateway = MemoryGateway(directory, loop=asyncio.get_running_loop())
-        gateway = self.gateway
+    def __init__(self, gateway: MemoryGateway, store: Any, loop: asyncio.AbstractEventLoop) -> None:
+        """*store*: answers SELECTs; a `Store`, or a real one over the gateway's log."""
+        self.gateway = gateway
         self.halted: set[str] = set()
         self.ledger = Ledger(gateway.redis, gateway.log, "kafka", "g1", lambda t, p: None)
         self.publisher = RowPublisher(
@@ -95,7 +94,7 @@ class Statements:
             self.ledger,
             lambda: gateway.catalog,
             Gate(lambda topic: topic in self.halted),
-            loop=asyncio.get_running_loop(),
+            loop=loop,
             clock=SystemClock(),
             max_bytes=1 << 20,
             max_writes=100,
@@ -110,14 +109,13 @@ class Statements:
             self._replicate,
             self._send_abroad,
         )
-        self.store = Store()
+        self.store = store
         self.forwarder = Forwarder()
         self.remote = Remote(gateway)
         resolver = NameResolver(lambda: gateway.catalog, self.intake)
         information = Information(
             lambda: gateway.catalog, gateway.redis, "1.0", gateway.access, ROOT
         )
-        store: Any = self.store
         forwarder: Any = self.forwarder
         remote: Any = self.remote
         queries = ReadStatements(
@@ -148,11 +146,11 @@ class Statements:
             ShowStatements(resolver, queries, information),
             forwarder,
         )
-        gateway.define(
-            "CREATE DATABASE d PARTITIONS 2; CREATE TABLE p (ts TIMESTAMP, a INT);"
-            " CREATE STABLE met (ts TIMESTAMP, a INT) TAGS (ta INT);"
-            " CREATE TABLE c1 USING met TAGS (1); CREATE VTABLE v (ts TIMESTAMP, x INT FROM p.a)"
-        )
+
+    def close(self) -> None:
+        self.publisher.close()
+        self.ledger.close()
+        self.gateway.close()
 
     def _replicate(self, write: Any, key: str | None) -> asyncio.Future[Receipt]:
         write.done.set_result(Receipt(write.rows))

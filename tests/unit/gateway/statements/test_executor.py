@@ -18,16 +18,21 @@ from penstock.errors import BusError, OverloadError, PenstockError
 from penstock.records import DeadLetter, encode
 from penstock.rows.parameters import Moment
 from tests.unit.gateway.kit import ROOT, MemoryGateway
-from tests.unit.gateway.statements.kit import FAR, Statements
+from tests.unit.gateway.statements.kit import FAR, Statements, Store
 
 
 @pytest.fixture
 async def statements(tmp_path: Path) -> AsyncIterator[Statements]:
-    made = Statements(tmp_path)
+    loop = asyncio.get_running_loop()
+    gateway = MemoryGateway(tmp_path, loop=loop)
+    made = Statements(gateway, Store(), loop)
+    gateway.define(
+        "CREATE DATABASE d PARTITIONS 2; CREATE TABLE p (ts TIMESTAMP, a INT);"
+        " CREATE STABLE met (ts TIMESTAMP, a INT) TAGS (ta INT);"
+        " CREATE TABLE c1 USING met TAGS (1); CREATE VTABLE v (ts TIMESTAMP, x INT FROM p.a)"
+    )
     yield made
-    made.publisher.close()
-    made.ledger.close()
-    made.gateway.close()
+    made.close()
 
 
 # -------------------------------------------------------------------- rows in
