@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import dataclasses
-import time
 
 import pytest
 
@@ -209,19 +208,18 @@ def test_a_full_queue_of_hashes_refuses_at_once_and_holds_up_nobody_who_is_known
     known = basic("ann:anns password")
     login.check(known, where="10.1.0.1")
 
-    async def attacked() -> tuple[list[str], float]:
+    async def attacked() -> list[str]:
         guesses = [(basic(f"user{i}:guess"), f"10.0.{i}.1") for i in range(200)]
         attack = asyncio.create_task(_statuses(login, guesses))
         await asyncio.sleep(0)
-        started = time.perf_counter()
         assert await login.admit(known, where="10.1.0.1") == "Ann"
         assert await login.admit(basic("root:secret"), where="10.0.1.1") == "root"
-        took = time.perf_counter() - started
-        return await attack, took
+        # both were told while the guesses still stood in the queue
+        assert not attack.done()
+        return await attack
 
-    told, took = asyncio.run(attacked())
+    told = asyncio.run(attacked())
     assert told.count("E_OVERLOAD") >= 150 and set(told) == {"E_AUTH", "E_OVERLOAD"}
-    assert took < 0.05
 
 
 def test_one_address_takes_a_part_of_the_queue_and_equal_logins_one_place(login: Login) -> None:
