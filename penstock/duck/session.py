@@ -18,6 +18,8 @@ from penstock.errors import PenstockError, SqlSemanticError
 #: rows that are taken from the engine at a time: few enough that those of the longest texts fit
 #: into memory
 _BATCH = 4096
+#: between two interrupts of a query that is late
+_INTERRUPT_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Engine:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._confined = False
-        self._late = False
+        #: whether the time of the query is over
+        self.late = False
         self.con = duckdb.connect(
             config={
                 "memory_limit": bounds.memory,
@@ -80,7 +83,7 @@ class Engine:
         """
         if not self._confined:
             raise RuntimeError("the engine is not confined yet")
-        if self._late:
+        if self.late:
             raise self._too_long()
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -106,19 +109,29 @@ class Engine:
     @contextmanager
     def in_time(self) -> Iterator[None]:
         """End what runs inside when its time is over. Raises PenstockError (E_TIMEOUT)."""
-        timer = threading.Timer(self._bounds.seconds, self._end)
-        timer.daemon = True
-        timer.start()
+        done = threading.Event()
+        watch = threading.Thread(target=self._end_late, args=(done,), daemon=True)
+        watch.start()
         try:
             yield
         except duckdb.InterruptException:
             raise self._too_long() from None
         finally:
-            timer.cancel()
+            done.set()
+            watch.join()
 
-    def _end(self) -> None:
-        self._late = True
-        self.con.interrupt()
+    def _end_late(self, done: threading.Event) -> None:
+        """Interrupt what runs when the time is over, until it is *done*.
+
+        DuckDB forgets an interrupt that comes while no statement runs, for example while one is
+        being prepared. So one interrupt is not enough.
+        """
+        if done.wait(self._bounds.seconds):
+            return
+        self.late = True
+        while not done.is_set():
+            self.con.interrupt()
+            done.wait(_INTERRUPT_SECONDS)
 
     def _too_long(self) -> PenstockError:
         return PenstockError(
