@@ -17,7 +17,7 @@ from tests.affected.reach import read
 
 _ROOT = Path(__file__).parents[2]
 #: files of tests that fit into a minute beside lint and types, on two slow cores
-_MOST = 60
+_MOST = 40
 #: fewer files are done before a second process has started
 _FEW = 4
 _WORKERS = 2
