@@ -17,6 +17,7 @@ MINUTES ?=
 # most tests share one; a second works while those wait for leases, epochs and restarts
 MESHES ?= 2
 LONG ?=
+SINCE ?=
 
 HA ?=
 SCALE ?=
@@ -31,8 +32,8 @@ setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
 	@$(PY) -m penstock.setup
 
-check: setup lint types  ## lint, types, import rules, unit tests with few examples of each property
-	@PENSTOCK_EXAMPLES=few $(MAKE) --no-print-directory unit
+check: setup lint types  ## lint, types, import rules, unit tests that what changed can break [SINCE=COMMIT]
+	@PENSTOCK_EXAMPLES=few POLARS_MAX_THREADS=1 $(PY) -m tests.affected $(if $(SINCE),--since $(SINCE))
 
 lint:
 	@$(BIN)/ruff check .
@@ -43,14 +44,14 @@ types:
 	@$(BIN)/mypy
 
 # one thread of polars in each of many test processes: more only fight over the cores
-unit:
+unit:  ## all unit tests
 	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto tests/unit
 
 format: setup  ## format and sort imports in place
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format -q .
 
-test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
+test: setup lint types unit stack  ## what `check` does, with all unit tests and examples; then the whole mesh: tests/stack
 
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack

@@ -17,6 +17,8 @@ from penstock.errors import PenstockError, SqlSemanticError
 #: rows that are taken from the engine at a time: few enough that those of the longest texts fit
 #: into memory
 _BATCH = 4096
+#: between two interrupts of a query that is late
+_INTERRUPT_SECONDS = 0.1
 
 
 class Engine:
@@ -39,7 +41,8 @@ class Engine:
         self._files: frozenset[str] = frozenset()
         self._database: duckdb.DuckDBPyConnection | None = None
         self._kept = False
-        self._late = False
+        #: whether the time of the query is over
+        self.late = False
 
     def confine(self, files: Collection[str] = ()) -> None:
         """Connect to a database that can open *files* and nothing else, for good. Division by zero
@@ -66,7 +69,7 @@ class Engine:
         """
         if self._database is None:
             raise RuntimeError("the engine is not confined yet")
-        if self._late:
+        if self.late:
             raise self._too_long()
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -92,20 +95,30 @@ class Engine:
     @contextmanager
     def in_time(self) -> Iterator[None]:
         """End what runs inside when its time is over. Raises PenstockError (E_TIMEOUT)."""
-        timer = threading.Timer(self._bounds.seconds, self._end)
-        timer.daemon = True
-        timer.start()
+        done = threading.Event()
+        watch = threading.Thread(target=self._end_late, args=(done,), daemon=True)
+        watch.start()
         try:
             yield
         except duckdb.InterruptException:
             raise self._too_long() from None
         finally:
-            timer.cancel()
+            done.set()
+            watch.join()
 
-    def _end(self) -> None:
-        self._late = True
-        if self._database is not None:
-            self.con.interrupt()
+    def _end_late(self, done: threading.Event) -> None:
+        """Interrupt what runs when the time is over, until it is *done*.
+
+        DuckDB forgets an interrupt that comes while no statement runs, for example while one is
+        being prepared. So one interrupt is not enough.
+        """
+        if done.wait(self._bounds.seconds):
+            return
+        self.late = True
+        while not done.is_set():
+            if self._database is not None:
+                self.con.interrupt()
+            done.wait(_INTERRUPT_SECONDS)
 
     def _too_long(self) -> PenstockError:
         return PenstockError(
@@ -118,7 +131,7 @@ class Engine:
         if self._database is None:
             return
         self.con.close()
-        if self._kept and not self._late:
+        if self._kept and not self.late:
             self._databases.give_back(self._files, self._database)
         else:
             self._database.close()

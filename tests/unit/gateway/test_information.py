@@ -282,10 +282,10 @@ def test_no_text_of_a_user_becomes_text_of_the_engine(text: str, tmp_path: Path)
 
 
 def test_show_like_takes_linear_time() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert ask("SHOW STABLES LIKE '" + "%" * 5000 + "x'") == []
     assert ask("SHOW STABLES LIKE '" + "%m" * 5000 + "'") == []
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
     assert (
         ask("SHOW STABLES LIKE '_'")
         == ask("SHOW STABLES LIKE '%M%'")
