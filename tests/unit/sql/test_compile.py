@@ -324,7 +324,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("sume(a)", "E_UNKNOWN_FUNCTION", "did you mean sum()?"),
     ("sum(a)", "E_AGGREGATE_HERE", "aggregate"),
     ("twa(a)", "E_FORBIDDEN_FUNC", "avg(x)"),
-    ("rand()", "E_FORBIDDEN_FUNC", "replay"),
+    ("rand()", "E_FORBIDDEN_FUNC", "another result"),
     ("a + s", "E_TYPE", "VARCHAR(20) and DOUBLE"),
     ("ts > 'abc'", "E_TYPE", "TIMESTAMP and VARCHAR(3)"),
     ("a > 'abc'", "E_TYPE", "INT and VARCHAR(3)"),

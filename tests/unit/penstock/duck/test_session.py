@@ -46,6 +46,9 @@ def test_nothing_more_is_answered_after_the_time(engine: Engine) -> None:
     assert late.value.code == "E_TIMEOUT"
 
 
-def test_what_is_quick_is_answered(engine: Engine) -> None:
+def test_what_is_quick_is_answered() -> None:
+    engine = Engine(Bounds(memory="100MB", threads=1, seconds=60))
+    engine.confine()
     with engine.in_time():
         assert engine.answer("SELECT 1 AS n").to_pylist() == [{"n": 1}]
+    engine.close()

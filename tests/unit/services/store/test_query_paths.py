@@ -96,10 +96,10 @@ class _Printing(Information):
 @given(SELECT)
 @settings(max_examples=drawn(60), deadline=None)
 def test_open_windows_are_read_by_a_checked_query_over_them_alone(text: str) -> None:
-    tree = queried(text.replace(" WHERE ", " OPEN WINDOWS WHERE ", 1))
-    if tree is None:
+    statement = queried(text.replace(" WHERE ", " OPEN WINDOWS WHERE ", 1))
+    if statement is None:
         return
-    tree = tree.copy()
+    tree = statement.query.copy()
     # as `ReadStatements._open_windows` does: the stream's windows are registered under its name, and
     # there is nothing else
     tree.set("open_windows", None)
@@ -137,9 +137,10 @@ def test_endpoints_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
 def test_another_deployment_is_asked_for_its_table_alone(
     text: str, names: list[str], remote: str
 ) -> None:
-    tree = queried(text)
-    if tree is None:
+    statement = queried(text)
+    if statement is None:
         return
+    tree = statement.query
     columns = (COLUMNS[0], *(Column(name, ColumnType("INT")) for name in names))
     entry = external(columns, remote)
     sent = pushdown.whole(tree, "d", lambda database, name: entry if name.lower() == "t" else None)

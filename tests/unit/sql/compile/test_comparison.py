@@ -95,7 +95,7 @@ def test_a_condition_has_its_value_in_each_row(text: str, values: list[Any]) -> 
     [
         ("a = 'x'", "E_TYPE", 1, "comparison: INT and VARCHAR(1) do not fit"),
         ("o = 'x'", "E_TYPE", 1, "comparison: BOOL and VARCHAR(1) do not fit"),
-        ("a = 1 OR ts = 'x'", "E_TYPE", 10, "'x' is no time"),
+        ("a = 1 OR ts = 'x'", "E_TYPE", 15, "'x' is no time"),
         ("ts = o", "E_TYPE", 1, "comparison: TIMESTAMP and BOOL do not fit"),
         ("v = 1", "E_TYPE", 1, "comparison: VARBINARY(4) and INT do not fit"),
         ("a > 1n", "E_TYPE", 1, "1n has no fixed length"),

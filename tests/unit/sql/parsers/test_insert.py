@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_piece_of_a_longer_text_is_read_by_its_bounds() -> None:
 def test_a_select_is_left_to_the_other_parser() -> None:
     text = "INSERT INTO db.t (a, b)  SELECT 1"
     asked: list[int] = []
-    answer: Any = object()
+    answer: Any = SimpleNamespace(placeholders=())
 
     def query(at: int) -> Query:
         asked.append(at)
