@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from penstock.sql.functions.duckdb import Helper
 from penstock.udf import UserFunction
 
 #: other names of the time column that queries use
@@ -37,6 +39,15 @@ class Context:
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     #: relations besides the tables that the query may read
     relations: frozenset[str] = frozenset()
+    #: the moment of the statement, in nanoseconds
+    moment: int = field(default_factory=time.time_ns)
+    #: what the translated query needs of the engine besides DuckDB's own functions, by name
+    needed: dict[str, Helper] = field(default_factory=dict)
+
+    @property
+    def precision(self) -> str:
+        """Precision of times that come from no table: that of the first one."""
+        return self.first_table.precision if self.first_table is not None else "ms"
 
     @property
     def first_table(self) -> BoundTable | None:

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import Duration, StreamPlan, Trigger
+from penstock.sql.plan import TICKS_PER_SECOND, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
@@ -25,6 +25,8 @@ from services.store.resolve import ResolvedTable
 from services.store.translate import query
 
 _RESULT = "_penstock_windows"
+#: of a second
+_NANOS = 1_000_000_000
 _TBNAME = "_penstock_tbname"
 
 
@@ -76,8 +78,9 @@ def evaluate(
     select: exp.Select,
     database: str,
     timezone: str,
+    moment: int,
 ) -> Windows:
-    """Compute one window select over a table.
+    """Compute one window select over a table, at *moment* in nanoseconds.
 
     Raises:
         SqlSemanticError: its source is not one table, or the planner refuses it.
@@ -92,7 +95,7 @@ def evaluate(
         )
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
-    rows = _fetch(queries, con, select, found, timezone)
+    rows = _fetch(queries, con, select, found, timezone, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
 
@@ -136,6 +139,7 @@ def _fetch(
     select: exp.Select,
     found: ResolvedTable,
     timezone: str,
+    moment: int,
 ) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
     table = found.table
@@ -157,7 +161,7 @@ def _fetch(
         *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
         _step=pl.lit(0, pl.UInt32),
         _offset=pl.lit(0, pl.Int64),
-        _now=pl.lit(0, pl.Int64),
+        _now=pl.lit(moment // (_NANOS // TICKS_PER_SECOND[table.precision]), pl.Int64),
         _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")
 
