@@ -21,7 +21,7 @@ LONG ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
+.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -52,6 +52,9 @@ format: setup  ## format and sort imports in place
 
 test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
 
+test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
+
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
 
@@ -76,7 +79,10 @@ soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
 
-demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
+demo-test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
+
+stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
 bench: setup  ## measure [ONLY=spine|windows|tables|federation|crossovers]; results in bench/RESULTS.md
