@@ -17,6 +17,7 @@ MINUTES ?=
 # most tests share one; a second works while those wait for leases, epochs and restarts
 MESHES ?= 2
 LONG ?=
+SINCE ?=
 
 HA ?=
 SCALE ?=
@@ -31,8 +32,8 @@ setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
 	@$(PY) -m penstock.setup
 
-check: setup lint types  ## lint, types, import rules, unit tests with few examples of each property
-	@PENSTOCK_EXAMPLES=few $(MAKE) --no-print-directory unit
+check: setup lint types  ## lint, types, import rules, unit tests that what changed can break [SINCE=COMMIT]
+	@PENSTOCK_EXAMPLES=few POLARS_MAX_THREADS=1 $(PY) -m tests.affected $(if $(SINCE),--since $(SINCE))
 
 lint:
 	@$(BIN)/ruff check .
@@ -43,14 +44,14 @@ types:
 	@$(BIN)/mypy
 
 # one thread of polars in each of many test processes: more only fight over the cores
-unit:
+unit:  ## all unit tests
 	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto tests/unit
 
 format: setup  ## format and sort imports in place
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format -q .
 
-test: setup lint types unit stack  ## what `check` does, with all examples; then the whole mesh: tests/stack
+test: setup lint types unit stack  ## what `check` does, with all unit tests and examples; then the whole mesh: tests/stack
 
 test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
 	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
@@ -66,6 +67,10 @@ integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: 
 
 test-containers: setup  ## the whole stack in containers, and what else needs Docker
 	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration
+
+# a file is played by one process
+test-sql: setup  ## the corpus of SQL statements, tests/sql, in process [ONLY=TEXT]
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto $(if $(ONLY),-k "$(ONLY)") tests/sql
 
 test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
 	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
@@ -85,7 +90,7 @@ demo-test-sql: setup  ## each function of the dialect on both engines, beside pl
 stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
-bench: setup  ## measure [ONLY=spine|windows|tables|federation|crossovers]; results in bench/RESULTS.md
+bench: setup  ## measure [ONLY=spine|windows|tables|federation|select|crossovers]; results in bench/RESULTS.md
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
 
 conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N] [EVERY=N] [WITHOUT=TEXT]

@@ -28,6 +28,7 @@ class Profile:
     stack_rows: int
     state_tables: int
     history_rows: int
+    select_rows: int
 
 
 PROFILES = {
@@ -47,6 +48,7 @@ PROFILES = {
         stack_rows=8_000_000,
         state_tables=1_000_000,
         history_rows=50_000_000,
+        select_rows=5_000_000,
     ),
     "short": Profile(
         "short",
@@ -64,6 +66,7 @@ PROFILES = {
         stack_rows=4_000_000,
         state_tables=1_000_000,
         history_rows=20_000_000,
+        select_rows=5_000_000,
     ),
     "quick": Profile(
         "quick",
@@ -81,5 +84,6 @@ PROFILES = {
         stack_rows=64_000,
         state_tables=50_000,
         history_rows=5_000_000,
+        select_rows=500_000,
     ),
 }

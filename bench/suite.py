@@ -17,6 +17,7 @@ from bench import (
     kinds,
     latency,
     partitions,
+    select,
     state,
     tables,
     throughput,
@@ -99,12 +100,18 @@ def _tables(profile: Profile, record: Recorder, _: str) -> None:
     _attempt("stream tables", record, run)
 
 
+def _select(profile: Profile, record: Recorder, chosen: str) -> None:
+    if not chosen or "select".startswith(tuple(chosen.split(","))):
+        _attempt("select", record, lambda: select.measure(profile, record))
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "crossovers": crossovers.measure,
     "windows": _windows,
     "spine": _spine,
     "federation": federation.measure,
     "tables": _tables,
+    "select": _select,
 }
 
 

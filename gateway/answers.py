@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -21,6 +22,10 @@ from penstock.types import ColumnType
 
 #: a field's metadata may say its exact type, as ColumnType prints it
 TYPE_KEY = b"penstock.type"
+#: where the store says the column type of a field of its answer
+_STORE_KEY = b"type"
+#: types whose length no value tells
+_SIZED = {"VARCHAR": pl.String, "NCHAR": pl.String, "VARBINARY": pl.Binary}
 _NAMES: dict[Any, tuple[str, int]] = {
     pl.Boolean: ("BOOL", 1),
     pl.Int8: ("TINYINT", 1),
@@ -37,6 +42,8 @@ _NAMES: dict[Any, tuple[str, int]] = {
     pl.Null: ("BOOL", 1),
 }
 _MIN_TEXT = 1
+#: rows of a list that are Python's at a time; the rest are Arrow's
+_ROWS_AT_A_TIME = 20_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,16 @@ def table_of(
         arrays.append(pa.array([row[i] for row in rows], arrow))
         fields.append(pa.field(name, arrow, metadata={TYPE_KEY: str(kind).encode()}))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def gather(
+    columns: Sequence[tuple[str, ColumnType]], rows: Iterator[Sequence[Any]], precision: str = "ms"
+) -> pa.Table:
+    """Do what `table_of` does, without ever having all rows as Python's values."""
+    made = [table_of(columns, [], precision)]
+    while some := list(islice(rows, _ROWS_AT_A_TIME)):
+        made.append(table_of(columns, some, precision))
+    return pa.concat_tables(made)
 
 
 def to_tdengine(
@@ -114,9 +131,21 @@ def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
-    declared = (field.metadata or {}).get(TYPE_KEY)
-    kind, size = _parse_type(declared.decode()) if declared else _type_of(series)
+    declared = _declared(field, series)
+    kind, size = _type_of(series) if declared is None else _parse_type(declared)
     return [field.name, kind, size]
+
+
+def _declared(field: pa.Field, series: pl.Series) -> str | None:
+    """Return the type that a table made here says, or the store of a text of known length."""
+    metadata = field.metadata or {}
+    if TYPE_KEY in metadata:
+        return str(metadata[TYPE_KEY].decode())
+    told = str(metadata.get(_STORE_KEY, b"").decode())
+    kind, _, length = told.partition("(")
+    # CAST(x AS VARCHAR) has no length, which is 0
+    sized = kind in _SIZED and length.rstrip(")") not in ("", "0")
+    return told if sized and series.dtype == _SIZED[kind] else None
 
 
 def _parse_type(text: str) -> tuple[str, int]:

@@ -32,6 +32,7 @@ from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
+from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
 from gateway.websocket import Socket
 from gateway.write_path import WritePath
@@ -155,7 +156,7 @@ class GatewayParts:
             writes,
             self.ddl.definer,
             self.ddl.definitions,
-            information,
+            ShowStatements(names, queries, information),
             self.forwarder,
         )
 

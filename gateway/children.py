@@ -20,7 +20,7 @@ from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
 from penstock import names
 from penstock.catalog.model import Child
-from penstock.catalog.stored import present
+from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
 from penstock.errors import BusError
@@ -57,14 +57,22 @@ def _to_plain(tag: Any) -> Any:
 
 def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
     """Return tags in the table's order; one that was added later is None."""
-    held = present(layout.stored, json.loads(held_text))
-    values = []
-    for tag in layout.tags:
-        value = held.get(tag.name)
-        values.append(
-            bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value
-        )
-    return tuple(values)
+    values = plain_tags(held_text, tag_choices(layout.stored, layout.tags))
+    return tuple(
+        bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value
+        for tag, value in zip(layout.tags, values, strict=True)
+    )
+
+
+def tag_choices(stored: StoredNames, tags: Sequence[Column]) -> list[tuple[str, ...]]:
+    """Return, for each tag, the names that its value may be held under."""
+    return [stored.get(tag.name, (tag.name,)) for tag in tags]
+
+
+def plain_tags(held_text: str | bytes, choices: Sequence[tuple[str, ...]]) -> tuple[Any, ...]:
+    """Return tags as a `Child` has them: bytes as hex, decimals as text."""
+    held = json.loads(text(held_text))
+    return tuple(next((held[n] for n in names_ if n in held), None) for names_ in choices)
 
 
 def child_names(client: redis.Redis, table_id: int) -> list[str]:

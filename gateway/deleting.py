@@ -131,8 +131,12 @@ def _intersect(found: Range, tables: tuple[str, ...]) -> Range:
 
 
 def _value(node: exp.Expr) -> Value:
-    """Return a literal, a negative number, or now plus and minus durations."""
+    """Return a literal, also as `TIMESTAMP '…'`; a negative number; or now plus and minus
+    durations.
+    """
     node = node.unnest()
+    if isinstance(node, exp.Cast) and node.args["to"].name == "TIMESTAMP":
+        node = node.this
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else int(node.this)
     if isinstance(node, exp.Neg):

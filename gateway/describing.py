@@ -1,10 +1,11 @@
 """DESCRIBE, and SHOW CREATE: the statement that makes a thing again, but for passwords. Reads the
-catalog only.
+catalog only, but for child tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +26,8 @@ from penstock.types import ColumnType
 
 _TEXT = ColumnType("VARCHAR", 192)
 _LONG = ColumnType("VARCHAR", 65_535)
+#: finds a child table and its supertable by database and name, also one that rows made
+FindChild = Callable[[str, str], tuple[Child, Table] | None]
 _DESCRIBE = (("field", _TEXT), ("type", _TEXT), ("length", ColumnType("INT")), ("note", _TEXT))
 
 
@@ -38,7 +41,14 @@ def describe(entry: Table | External) -> pa.Table:
     return table_of(_DESCRIBE, rows)
 
 
-def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -> pa.Table:
+def describe_list(shown: Sequence[tuple[str, ColumnType]]) -> pa.Table:
+    """DESCRIBE a table of `information_schema`."""
+    return table_of(_DESCRIBE, [(name, kind.kind, kind.bytes(), "") for name, kind in shown])
+
+
+def show_create(
+    catalog: Catalog, statement: ShowCreate, database: str | None, find_child: FindChild
+) -> pa.Table:
     """SHOW CREATE DATABASE | STABLE | TABLE | STREAM."""
     if statement.kind == "database":
         return _show_database(catalog, statement)
@@ -53,7 +63,7 @@ def show_create(catalog: Catalog, statement: ShowCreate, database: str | None) -
         return _show_view(catalog, statement, home)
     if statement.kind == "stream":
         return _show_stream(catalog, statement, home)
-    return _show_table(catalog, statement, home)
+    return _show_table(catalog, statement, home, find_child)
 
 
 def _show_database(catalog: Catalog, statement: ShowCreate) -> pa.Table:
@@ -124,23 +134,23 @@ def _show_stream(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table
     return _answer("Stream", stream.name, hide(stream.plan.sql))
 
 
-def _show_table(catalog: Catalog, statement: ShowCreate, home: str) -> pa.Table:
+def _show_table(
+    catalog: Catalog, statement: ShowCreate, home: str, find_child: FindChild
+) -> pa.Table:
     name = statement.name
     table = catalog.table(home, name.name)
     if table is not None:
         return _answer("Table", table.name, _create_table(table))
-    child = catalog.child(home, name.name)
-    stable = catalog.table_by_id(child.stable_id) if child is not None else None
-    if child is None or stable is None:
+    found = find_child(home, name.name)
+    if found is None:
         raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
-    return _answer("Table", child.name, _create_child(child, stable))
+    return _answer("Table", found[0].name, _create_child(*found))
 
 
 def _create_child(child: Child, stable: Table) -> str:
-    tags = ", ".join(
-        sql_value(v) if not isinstance(v, bytes) else f"'\\x{v.hex()}'"  # type: ignore[arg-type]
-        for v in child.tags
-    )
+    # tags that came later are missing at the end
+    values = (*child.tags, *(None,) * (len(stable.tags) - len(child.tags)))
+    tags = ", ".join(map(_tag_value, stable.tags, values))
     word = "VTABLE" if stable.kind == "virtual" else "TABLE"
     origins = ", ".join(f"{in_backticks(o.column)} {_from(o)}" for o in child.origins)
     origins = f" ({origins})" if origins else ""
@@ -148,6 +158,12 @@ def _create_child(child: Child, stable: Table) -> str:
         f"CREATE {word} {in_backticks(child.name)}{origins} USING {in_backticks(stable.name)} TAGS"
         f" ({tags})"
     )
+
+
+def _tag_value(tag: Column, value: Any) -> str:
+    if tag.type.kind == "VARBINARY" and value is not None:
+        return f"'\\x{value.hex() if isinstance(value, bytes) else value}'"
+    return sql_value(value)
 
 
 def name_of(catalog: Catalog, entry_id: int) -> str:

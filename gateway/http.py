@@ -18,6 +18,7 @@ from penstock.errors import AuthError, OverloadError, PenstockError, SqlError, S
 STATUS: dict[str, int] = {
     # what was sent
     "E_BODY": 400,
+    "E_PARAMETER": 400,
     "E_ROW": 400,
     "E_LINE": 400,
     "E_SCHEMA": 400,
@@ -129,6 +130,7 @@ _TDENGINE: dict[str, int] = {
     "E_SYNTAX": 0x2600,
     "E_NO_COLUMN": 0x2602,
     "E_COLUMN_NOT_EXIST": 0x2602,
+    "E_UNKNOWN_COLUMN": 0x2602,
     "E_NO_TABLE": 0x2603,
     "E_TABLE_NOT_EXIST": 0x2603,
     "E_NO_DATABASE": 0x0388,

@@ -20,6 +20,7 @@ from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.sql.statements import Insert, InsertPart, InsertSelect, Value
+from penstock.sql.words import TIME_FORMS
 from penstock.types import ColumnType
 
 
@@ -217,5 +218,6 @@ def _values(
             made.append(literals.convert(value, kind, precision, tz, at))
         except (ValueError, OverflowError) as wrong:
             words = f'row {i}, column "{column.name}": {str(value)[:64]!r} is not {kind}'
-            raise statement.error(words, part.row_offsets[i], code="E_ROW") from wrong
+            hint = TIME_FORMS if kind.kind == "TIMESTAMP" else ""
+            raise statement.error(words, part.row_offsets[i], code="E_ROW", hint=hint) from wrong
     return made

@@ -23,6 +23,10 @@ def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int
     """Return the value of a column of *kind*; *now* in ticks. Raises ValueError."""
     if value is None:
         return None
+    if isinstance(value, bytes):
+        if kind.kind != "VARBINARY":
+            raise ValueError("bytes")
+        return value
     if kind.kind == "TIMESTAMP":
         return ticks(value, precision, tz, now)
     if isinstance(value, RelativeTime):
@@ -74,7 +78,7 @@ def _integer(value: bool | int | float | Decimal | str) -> int:
 
 def ticks(value: Value, precision: str, tz: tzinfo, now: int) -> int:
     """Return a time as ticks. Raises ValueError."""
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool | bytes) or value is None:
         raise ValueError(value)
     if isinstance(value, str):
         return times.parse(value, precision, tz)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from gateway.statements.executor import Executor
 from penstock import tuning
 from penstock.auth.login import Login
 from penstock.errors import PenstockError, SchemaError
+from penstock.rows import parameters
 from penstock.runtime.clock import Clock
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -94,7 +96,7 @@ class SqlRoutes:
         if request.content_type == "application/json":
             try:
                 wanted = json.loads(raw)
-            except ValueError as wrong:
+            except (ValueError, RecursionError) as wrong:
                 raise SchemaError(
                     "the body is not JSON", code="E_BODY", detail=str(wrong)
                 ) from wrong
@@ -111,7 +113,9 @@ class SqlRoutes:
         tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
         times.zone(tz)
         database = wanted.get("database") or request.query.get("db")
-        context = _context(request, database, tz)
+        context = replace(
+            _context(request, database, tz), parameters=parameters.decode(wanted.get("parameters"))
+        )
         answer = await self._executor.run(wanted["sql"], context)
         told = notices.headers(context.notices)
         if ARROW in request.headers.get("Accept", ""):

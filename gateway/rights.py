@@ -13,12 +13,11 @@ from typing import Literal
 
 from sqlglot import exp
 
+from gateway.information.scope import is_own
 from penstock.catalog.model import Right
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.sql import statements as st
-
-SCHEMA = "information_schema"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def _home(right: Right | None, name: st.Name, asked: Asked) -> Need:
 
 def _read(query: exp.Query, asked: Asked) -> Needs:
     """READ on every table of a query; `information_schema` shows everybody what is theirs."""
-    tables = [t for t in query.find_all(exp.Table) if t.db.lower() != SCHEMA]
+    tables = [t for t in query.find_all(exp.Table) if not is_own(t.db or asked.database)]
     windows = any(s.args.get("open_windows") for s in query.find_all(exp.Select))
     return tuple(
         dict.fromkeys(
@@ -122,12 +121,30 @@ def _(s: st.Query, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.Describe, asked: Asked) -> Needs:
+    if is_own(s.table.database or asked.database):
+        return ()
     return (_table(None, s.table, asked),)
 
 
 @needs.register(st.Show)
 def _(s: st.Show, asked: Asked) -> Needs:
     return ()  # lists have what the user may see
+
+
+@needs.register(st.ShowTags)
+@needs.register(st.ShowIndexes)
+def _(s: st.ShowTags | st.ShowIndexes, asked: Asked) -> Needs:
+    return (_table(None, s.table, asked),)
+
+
+@needs.register
+def _(s: st.ShowTableTags, asked: Asked) -> Needs:
+    return (_table(None, s.stable, asked),)
+
+
+@needs.register
+def _(s: st.ShowDistribution, asked: Asked) -> Needs:
+    return (_table("READ", s.table, asked),)
 
 
 @needs.register
@@ -141,7 +158,7 @@ def _(s: st.ShowCreate, asked: Asked) -> Needs:
 
 @needs.register
 def _(s: st.UseDatabase, asked: Asked) -> Needs:
-    return (Need(None, "database", s.name),)
+    return () if is_own(s.name) else (Need(None, "database", s.name),)
 
 
 @needs.register

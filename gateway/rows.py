@@ -29,6 +29,7 @@ from penstock import names
 from penstock.rows import python_values
 from penstock.rows.versions import MERGE, UPSERT
 from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.sql.words import TIME_FORMS
 from penstock.types import ColumnType, to_ticks
 
 #: what values that do not fit a column's type make of it
@@ -192,8 +193,12 @@ def _each(
             made.append(None if value is None else convert(value))
             pl.Series(values=made[-1:], dtype=dtype, strict=True)
         except (*_UNFIT, InvalidOperation, RecursionError) as wrong:
+            hint = TIME_FORMS if target.type.kind == "TIMESTAMP" else ""
             raise RowError(
-                f"{abbreviate(value)} is not {target.type.kind}", row=i, column=target.name
+                f"{abbreviate(value)} is not {target.type.kind}",
+                row=i,
+                column=target.name,
+                hint=hint,
             ) from wrong
     return pl.Series(target.name, made, dtype=dtype, strict=True)
 

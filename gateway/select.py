@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,11 +24,46 @@ from penstock.errors import (
     SqlSemanticError,
     SqlSyntaxError,
 )
+from penstock.rows.parameters import Parameters, encode
 from penstock.runtime import tls
 from penstock.runtime.limits import Turns
 
 #: queries at a time of all users; a thread each, which waits for the store
 _THREADS = 64
+
+
+@dataclass(frozen=True)
+class Question:
+    """One query, as the store is asked.
+
+    Args:
+        sql: the SELECT as its user wrote it.
+        database: for names without one.
+        timezone: of times without one.
+        revision: of the catalog, which the answer must be of, or of a later one.
+        after: (topic, partition) → offset that the answer must include.
+        parameters: for the placeholders in *sql*; the store binds them as the gateway did.
+    """
+
+    sql: str
+    database: str | None
+    timezone: str
+    revision: int
+    after: Mapping[tuple[str, int], int]
+    parameters: Parameters | None = None
+
+    def ticket(self) -> bytes:
+        """Return the ticket that asks for its rows."""
+        fields = {
+            "sql": self.sql,
+            "database": self.database or "",
+            "timezone": self.timezone,
+            "revision": self.revision,
+            "after": {f"{t}:{p}": o for (t, p), o in self.after.items()},
+        }
+        if self.parameters:
+            fields["parameters"] = encode(self.parameters)
+        return json.dumps(fields).encode()
 
 
 class StoreClient:
@@ -62,11 +98,7 @@ class StoreClient:
     async def select_for(
         self,
         user: str,
-        sql: str,
-        database: str | None,
-        timezone: str,
-        revision: int,
-        after: Mapping[tuple[str, int], int],
+        question: Question,
     ) -> pa.Table:
         """Do what `select` does in a thread, when it is *user*'s turn.
 
@@ -75,40 +107,17 @@ class StoreClient:
         """
         async with self._turns.turn(user):
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(
-                self._threads, self.select, sql, database, timezone, revision, after
-            )
+            return await loop.run_in_executor(self._threads, self.select, question)
 
-    def select(
-        self,
-        sql: str,
-        database: str | None,
-        timezone: str,
-        revision: int,
-        after: Mapping[tuple[str, int], int],
-    ) -> pa.Table:
+    def select(self, question: Question) -> pa.Table:
         """Return the rows of one query.
-
-        Args:
-            revision: of the catalog, which the answer must be of, or of a later one.
-            after: (topic, partition) → offset that the answer must include.
 
         Raises:
             SqlError: the query is wrong; as the store says it.
             RemoteError: the store is not there.
         """
-        places = {f"{t}:{p}": o for (t, p), o in after.items()}
-        ticket = json.dumps(
-            {
-                "sql": sql,
-                "database": database or "",
-                "timezone": timezone,
-                "revision": revision,
-                "after": places,
-            }
-        )
         try:
-            reader = self._client.do_get(flight.Ticket(ticket.encode()), self._options)
+            reader = self._client.do_get(flight.Ticket(question.ticket()), self._options)
             batches = []
             count = 0
             size = 0

@@ -23,6 +23,10 @@ from __future__ import annotations
 
 from typing import Any
 
+#: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try
+#: again
+EXIT_CONFIG = 78
+
 
 class PenstockError(Exception):
     """Base of all; never raised itself."""

@@ -1,4 +1,4 @@
-"""How long tests may take: `make check` tries few examples of a property, `make test` and CI all of
+"""How long tests may take: `make check` and CI try few examples of a property, `make unit` all of
 them, `make nightly` many more.
 """
 
@@ -13,7 +13,7 @@ _LESS = 4
 
 
 def drawn(count: int) -> int:
-    """Examples of a property: *count*, many more at night, a part of them in `make check`."""
+    """Examples of a property: *count*, many more at night, a part of them where few are asked for."""
     if NIGHTLY:
         return count * _MORE
     return max(count // _LESS, 1) if _FEW else count

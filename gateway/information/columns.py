@@ -59,6 +59,15 @@ TAGS: Columns = (
     ("tag_type", TEXT),
     ("tag_value", LONG),
 )
+INDEXES: Columns = (
+    ("index_name", TEXT),
+    ("db_name", TEXT),
+    ("table_name", TEXT),
+    ("vgroup_id", INT),
+    ("create_time", TIME),
+    ("columns", LONG),
+    ("index_extensions", TEXT),
+)
 STREAMS: Columns = (
     ("stream_name", TEXT),
     ("create_time", TIME),
@@ -195,3 +204,25 @@ FUNCTIONS: Columns = (
     ("streams", INT),
     ("func_body", LONG),
 )
+
+#: the tables of `information_schema`
+LISTS: dict[str, Columns] = {
+    "ins_databases": DATABASES,
+    "ins_stables": STABLES,
+    "ins_tables": TABLES,
+    "ins_columns": COLUMNS,
+    "ins_tags": TAGS,
+    "ins_indexes": INDEXES,
+    "ins_streams": STREAMS,
+    "ins_stream_tasks": TASKS,
+    "ins_external_streams": EXTERNALS,
+    "ins_views": VIEWS,
+    "ins_users": USERS,
+    "ins_roles": ROLES,
+    "ins_user_privileges": GRANTS,
+    "ins_dnodes": DNODES,
+    "ins_snodes": SNODES,
+    "ins_functions": FUNCTIONS,
+    "ins_late_rows": LATE,
+    "ins_dead_letters": LETTERS,
+}

@@ -6,8 +6,7 @@ the lists. Blocks on Redis: call it from worker threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Collection
 
 import duckdb
 import pyarrow as pa
@@ -16,21 +15,24 @@ from sqlglot import exp
 
 from gateway.answers import table_of
 from gateway.information import columns, like
+from gateway.information.children import ChildLists
+from gateway.information.declared import declare
 from gateway.information.federation import FederationLists
 from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
+from gateway.information.scope import SCHEMA, Scope, is_own, scope_of
+from gateway.information.session import insert_values, session_values
 from gateway.information.streams import StreamLists
-from gateway.information.tables import SCHEMA, TableLists
+from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
 from penstock.auth.access import Access
 from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
-from penstock.sql.statements import Show
+from penstock.sql.statements import Describe, Show
 
-#: what a query over lists may take; it opens no file
 #: what a query over lists may take; it opens no file
 _BOUNDS = Bounds(memory="256MB", threads=1, seconds=30.0)
 
@@ -54,36 +56,39 @@ class Information:
         self._viewer = Viewer(catalog, client, access, user)
         self._version = version
         self._letters = letters
-        self._tables = TableLists(self._viewer)
+        self.tables = TableLists(self._viewer)
+        self.children = ChildLists(self._viewer)
         streams = StreamLists(self._viewer)
         federation = FederationLists(self._viewer)
         principals = PrincipalLists(self._viewer)
         mesh = MeshLists(self._viewer)
         losses = LossLists(self._viewer, letters)
-        self._lists: dict[str, Callable[[], pa.Table]] = {
-            "ins_databases": lambda: self._tables.databases(len(self._lists)),
-            "ins_stables": self._tables.stables,
-            "ins_tables": self._tables.tables,
-            "ins_columns": self._tables.columns,
-            "ins_tags": self._tables.tags,
-            "ins_streams": streams.streams,
-            "ins_stream_tasks": streams.tasks,
-            "ins_external_streams": federation.externals,
-            "ins_views": federation.views,
-            "ins_users": principals.users,
-            "ins_roles": principals.roles,
-            "ins_user_privileges": principals.grants,
-            "ins_dnodes": mesh.dnodes,
-            "ins_snodes": mesh.snodes,
-            "ins_functions": mesh.functions,
-            "ins_late_rows": losses.late,
-            "ins_dead_letters": losses.dead_letters,
+        self._lists: dict[str, Callable[[Scope], pa.Table]] = {
+            "ins_databases": lambda _: self.tables.databases(),
+            "ins_stables": lambda _: self.tables.stables(),
+            "ins_tables": self.tables.tables,
+            "ins_columns": lambda _: self.tables.columns(),
+            "ins_tags": self.children.tags,
+            "ins_indexes": lambda _: table_of(columns.INDEXES, ()),
+            "ins_streams": lambda _: streams.streams(),
+            "ins_stream_tasks": lambda _: streams.tasks(),
+            "ins_external_streams": lambda _: federation.externals(),
+            "ins_views": lambda _: federation.views(),
+            "ins_users": lambda _: principals.users(),
+            "ins_roles": lambda _: principals.roles(),
+            "ins_user_privileges": lambda _: principals.grants(),
+            "ins_dnodes": lambda _: mesh.dnodes(),
+            "ins_snodes": lambda _: mesh.snodes(),
+            "ins_functions": lambda _: mesh.functions(),
+            "ins_late_rows": lambda _: losses.late(),
+            "ins_dead_letters": lambda _: losses.dead_letters(),
         }
         self._shows: dict[str, _Show] = {
-            "DATABASES": self._show_databases,
+            "DATABASES": lambda *_: self._databases(user=True, system=True),
+            "USER DATABASES": lambda *_: self._databases(user=True),
+            "SYSTEM DATABASES": lambda *_: self._databases(system=True),
             "STABLES": self._show_stables,
-            "TABLES": partial(self._show_tables, virtual=False),
-            "VTABLES": partial(self._show_tables, virtual=True),
+            **dict.fromkeys(KINDS, self._show_tables),
             "STREAMS": lambda statement, _: streams.streams(statement.database),
             "EXTERNAL STREAMS": lambda statement, _: federation.externals(statement.database),
             "VIEWS": lambda statement, _: federation.views(statement.database),
@@ -110,46 +115,43 @@ class Information:
 
     # ---------------------------------------------------------------- queries
 
-    def query(self, tree: exp.Query) -> pa.Table | None:
+    def query(self, tree: exp.Query, database: str | None = None) -> pa.Table | None:
         """Answer a query over `information_schema` alone, or over no table; return None for one
         about rows.
+
+        Args:
+            database: the current one.
         """
         tables = list(tree.find_all(exp.Table))
-        if any(t.db.lower() != SCHEMA for t in tables):
+        if any(not is_own(t.db or database) for t in tables):
             return None
         if not tables and tree.find(exp.Star) is not None:
             raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
-        values = self._session_values()
+        values = session_values(self._viewer.user, database)
         if not tables and not _calls_only(tree, values):
             return None
         tree = tree.copy()
         lists = self._bind_lists(tree)
-        _insert_values(tree, values)
-        return self.run(tree, lists)
-
-    def _session_values(self) -> dict[str, str | None]:
-        """Return what functions without arguments stand for."""
-        return {
-            "server_version": self._version,
-            "client_version": self._version,
-            "database": None,
-            "current_user": self._viewer.user,
-        }
+        insert_values(tree, values)
+        return declare(self.run(tree, lists), tree)
 
     def _bind_lists(self, tree: exp.Query) -> dict[str, pa.Table]:
         """Make the lists that *tree* names, and leave their bare names in it."""
         lists: dict[str, pa.Table] = {}
+        scope = scope_of(tree)
         for table in tree.find_all(exp.Table):
             name = table.name.lower()
-            if name not in self._lists:
-                known = ", ".join(sorted(self._lists))
-                raise SqlSemanticError(
-                    f"{SCHEMA} has no table {name}", code="E_NO_TABLE", hint=f"it has {known}"
-                )
-            lists[name] = self._lists[name]()
+            lists[name] = self._lists[_list_name(name)](scope)
             table.set("db", None)
             table.set("this", exp.to_identifier(name))
         return lists
+
+    @staticmethod
+    def columns_of(statement: Describe) -> columns.Columns:
+        """Return the columns of a table of `information_schema`, for DESCRIBE. Raises
+        SqlSemanticError.
+        """
+        return columns.LISTS[_list_name(statement.table.name.lower())]
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         """Answer a query over *tables*, and nothing else."""
@@ -182,16 +184,16 @@ class Information:
         chosen = [like.matches(statement.like, str(v or "")) for v in answer.column(0).to_pylist()]
         return answer.filter(pa.array(chosen, pa.bool_()))
 
-    def _show_databases(self, _: Show, __: str | None) -> pa.Table:
-        listed = [(d.name,) for d in self._viewer.catalog.databases()]
-        return table_of((("name", columns.TEXT),), [*listed, (SCHEMA,)])
+    def _databases(self, *, user: bool = False, system: bool = False) -> pa.Table:
+        listed = [(d.name,) for d in self._viewer.catalog.databases()] if user else []
+        return table_of((("name", columns.TEXT),), [*listed, *([(SCHEMA,)] if system else [])])
 
     def _show_stables(self, statement: Show, database: str | None) -> pa.Table:
-        return self._tables.stables(_home(statement, database)).select(["stable_name"])
+        return self.tables.stables(_home(statement, database)).select(["stable_name"])
 
-    def _show_tables(self, statement: Show, database: str | None, *, virtual: bool) -> pa.Table:
-        home = _home(statement, database)
-        return self._tables.real_or_virtual(home, virtual=virtual).select(["table_name"])
+    def _show_tables(self, statement: Show, database: str | None) -> pa.Table:
+        kinds = KINDS[statement.what.upper()]
+        return self.tables.table_names(_home(statement, database), kinds)
 
     def _show_variables(self, _: Show, __: str | None) -> pa.Table:
         return table_of(
@@ -207,22 +209,17 @@ def _home(statement: Show, database: str | None) -> str:
     return home
 
 
+def _list_name(name: str) -> str:
+    if name not in columns.LISTS:
+        known = ", ".join(sorted(columns.LISTS))
+        raise SqlSemanticError(
+            f"{SCHEMA} has no table {name}", code="E_NO_TABLE", hint=f"it has {known}"
+        )
+    return name
+
+
 def _calls_only(tree: exp.Query, known: Collection[str]) -> bool:
     """Tell a SELECT without FROM whose functions DuckDB need not know the time for: `SELECT 1`,
     `SELECT server_version()`.
     """
     return {f.name.lower() for f in tree.find_all(exp.Anonymous)} <= set(known)
-
-
-def _insert_values(tree: exp.Query, values: Mapping[str, str | None]) -> None:
-    """Put the values of functions without arguments in their place."""
-    for call in list(tree.find_all(exp.Anonymous)):
-        name = call.name.lower()
-        if name not in values:
-            continue
-        value = values[name]
-        literal: exp.Expression = exp.null() if value is None else exp.Literal.string(value)
-        if isinstance(call.parent, exp.Select):
-            call.replace(exp.alias_(literal, f"{name}()", quoted=True))
-        else:
-            call.replace(literal)

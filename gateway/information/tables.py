@@ -1,21 +1,30 @@
-"""Lists of databases, tables, columns and tags."""
+"""Lists of databases, tables and columns."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gateway.answers import table_of
+from gateway.answers import gather, table_of
 from gateway.children import child_names, count_held
 from gateway.information import columns
+from gateway.information.scope import EVERYTHING, SCHEMA, Scope, is_own
 from gateway.information.viewer import Viewer
 from penstock import names
-from penstock.catalog.model import Child, Database, Table
+from penstock.catalog.model import Database, Table
 from penstock.coordination.redis_link import ask
 
-#: the database of these lists
-SCHEMA = "information_schema"
+#: what SHOW TABLES lists, all of it or one kind; and SHOW VTABLES
+KINDS = {
+    "TABLES": ("NORMAL_TABLE", "CHILD_TABLE", "SYSTEM_TABLE"),
+    "NORMAL TABLES": ("NORMAL_TABLE",),
+    "CHILD TABLES": ("CHILD_TABLE",),
+    "VTABLES": ("VIRTUAL_NORMAL_TABLE", "VIRTUAL_CHILD_TABLE"),
+}
 
 
 class TableLists:
@@ -24,8 +33,8 @@ class TableLists:
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer
 
-    def databases(self, own_tables: int) -> pa.Table:
-        """Return all databases, the last of them `information_schema` with *own_tables* tables."""
+    def databases(self) -> pa.Table:
+        """Return all databases, the last of them `information_schema`."""
         catalog = self._viewer.catalog
         rows: list[tuple[Any, ...]] = []
         for d in catalog.databases():
@@ -44,7 +53,7 @@ class TableLists:
                     _database_status(d),
                 )
             )
-        rows.append((SCHEMA, own_tables, None, None, None, None, None, None, "ready"))
+        rows.append((SCHEMA, len(columns.LISTS), None, None, None, None, None, None, "ready"))
         return table_of(columns.DATABASES, rows)
 
     def stables(self, database: str | None = None) -> pa.Table:
@@ -58,28 +67,32 @@ class TableLists:
             ],
         )
 
-    def tables(self, database: str | None = None) -> pa.Table:
-        """Return plain and child tables."""
-        rows: list[tuple[Any, ...]] = []
-        for table in self._viewer.catalog.tables(database):
-            virtual = "VIRTUAL_" if table.kind == "virtual" else ""
-            if table.tags:
-                kind = f"{virtual}CHILD_TABLE"
-                rows += [
-                    (n, table.database, len(table.columns), table.name, i, kind)
-                    for n, i in self._list_children(table).items()
-                ]
-            else:
-                kind = f"{virtual}NORMAL_TABLE"
-                rows.append((table.name, table.database, len(table.columns), None, table.id, kind))
-        return table_of(columns.TABLES, rows)
+    def tables(self, scope: Scope = EVERYTHING) -> pa.Table:
+        """Return the plain and child tables of *scope*, and the tables of this database itself."""
+        mine = self._viewer.catalog.tables(scope.database)
+        rows = (row for table in mine for row in self._table_rows(table, scope))
+        system = (
+            (name, SCHEMA, len(shown), None, 0, "SYSTEM_TABLE")
+            for name, shown in columns.LISTS.items()
+            if scope.database is None or is_own(scope.database)
+        )
+        return gather(columns.TABLES, chain(rows, system))
 
-    def real_or_virtual(self, database: str, *, virtual: bool) -> pa.Table:
-        """Return the tables of *database* that hold rows, or those that do not."""
-        found = self.tables(database)
-        kinds = found.column("type").to_pylist()
-        chosen = [str(kind).startswith("VIRTUAL_") is virtual for kind in kinds]
-        return found.filter(pa.array(chosen, pa.bool_()))
+    def _table_rows(self, table: Table, scope: Scope) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a plain table, or of the child tables of a supertable."""
+        virtual = "VIRTUAL_" if table.kind == "virtual" else ""
+        width = len(table.columns)
+        if table.tags and scope.has_stable(table.name):
+            for name, number in self._list_children(table, scope.table).items():
+                yield name, table.database, width, table.name, number, f"{virtual}CHILD_TABLE"
+        elif not table.tags:
+            yield table.name, table.database, width, None, table.id, f"{virtual}NORMAL_TABLE"
+
+    def table_names(self, database: str, kinds: Collection[str]) -> pa.Table:
+        """Return the names of the tables of *database* that are of one of *kinds*."""
+        found = self.tables(Scope(database))
+        chosen = pc.is_in(found.column("type"), pa.array(sorted(kinds), pa.string()))
+        return found.filter(chosen).select(["table_name"])
 
     def columns(self) -> pa.Table:
         """Return columns and tags of all tables."""
@@ -95,33 +108,15 @@ class TableLists:
             ]
         return table_of(columns.COLUMNS, rows)
 
-    def tags(self) -> pa.Table:
-        """Return the tag values of child tables that the catalog has."""
-        rows = []
-        catalog = self._viewer.catalog
-        for table in catalog.tables():
-            for child in catalog.children(table.id):
-                values = (*child.tags, *(None,) * (len(table.tags) - len(child.tags)))
-                rows += [
-                    (
-                        child.name,
-                        table.database,
-                        table.name,
-                        t.name,
-                        str(t.type),
-                        None if v is None else str(v),
-                    )
-                    for t, v in zip(table.tags, values, strict=False)
-                ]
-        return table_of(columns.TAGS, rows)
-
-    def _list_children(self, table: Table) -> dict[str, int]:
+    def _list_children(self, table: Table, only: str | None) -> dict[str, int]:
         """Return child tables from the catalog and from rows: name → id (0 where there is none)."""
-        made: list[Child] = self._viewer.catalog.children(table.id)
-        return {
-            **dict.fromkeys(child_names(self._viewer.redis, table.id), 0),
-            **{c.name: c.id for c in made},
-        }
+        made = {c.name: c.id for c in self._viewer.catalog.children(table.id)}
+        if only is None:
+            return {**dict.fromkeys(child_names(self._viewer.redis, table.id), 0), **made}
+        if only in made:
+            return {only: made[only]}
+        held = count_held(self._viewer.redis, table.id, [only])
+        return {only: 0} if held else {}
 
     def _count(self, table: Table) -> int:
         """Count child tables; Redis is asked for names of the catalog's only, some at a

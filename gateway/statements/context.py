@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from penstock.rows.parameters import Parameters
+
 
 @dataclass(frozen=True)
 class RequestContext:
@@ -17,6 +19,8 @@ class RequestContext:
     remote: str = ""
     #: another gateway sent it, so it is not sent on
     forwarded: bool = False
+    #: for the placeholders of its only statement
+    parameters: Parameters | None = None
     #: its user proved to know the password, which a token or a session does not
     with_password: bool = False
     #: what its statements have to tell beside their answers, in order

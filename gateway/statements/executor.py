@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
-from gateway import describing
 from gateway.answers import Affected, Answer
 from gateway.ddl.definer import Definer, Elsewhere
 from gateway.ddl.definitions import Definitions
 from gateway.forward import Forwarder
-from gateway.information.schema import Information
+from gateway.information.scope import SCHEMA, is_own
 from gateway.intake import database_of
 from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
+from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
 from penstock import tuning
 from penstock.catalog.view import Catalog
@@ -49,14 +48,13 @@ class Executor:
         writes: WriteStatements,
         definer: Definer,
         definitions: Definitions,
-        information: Information,
+        shows: ShowStatements,
         forwarder: Forwarder,
     ) -> None:
         self._catalog = catalog
         self._permissions = permissions
         self._definer = definer
         self._definitions = definitions
-        self._information = information
         self._forwarder = forwarder
         self._handlers: dict[type[st.Statement], _Handler] = {
             st.Insert: writes.insert,
@@ -65,8 +63,12 @@ class Executor:
             st.Query: queries.query,
             st.Explain: queries.explain,
             st.Describe: queries.describe,
-            st.Show: self._show,
-            st.ShowCreate: self._show_create,
+            st.Show: shows.lists,
+            st.ShowCreate: shows.create,
+            st.ShowDistribution: shows.distribution,
+            st.ShowIndexes: shows.indexes,
+            st.ShowTableTags: shows.table_tags,
+            st.ShowTags: shows.tags,
             **dict.fromkeys(definitions.statements, self._define),
         }
 
@@ -74,10 +76,11 @@ class Executor:
         """Run the statements of *text* in order, up to the first that fails; return the last one's
         answer. Raises PenstockError.
         """
+        read = partial(parse, text, context.parameters, context.timezone)
         if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            statements = parse(text)
+            statements = read()
         else:
-            statements = await asyncio.to_thread(parse, text)
+            statements = await asyncio.to_thread(read)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
         if context.key is not None and len(statements) > 1:
@@ -88,26 +91,20 @@ class Executor:
         for statement in statements:
             await self._permissions.check(statement, context)
             if isinstance(statement, st.UseDatabase):
-                database = database_of(self._catalog(), statement.name).name
-                context = replace(context, database=database)
+                context = replace(context, database=self._find_database(statement.name))
                 answer = Affected()
             else:
                 answer = await self._run_one(statement, context)
         return answer
+
+    def _find_database(self, name: str) -> str:
+        return SCHEMA if is_own(name) else database_of(self._catalog(), name).name
 
     async def _run_one(self, statement: st.Statement, context: RequestContext) -> Answer:
         handler = self._handlers.get(type(statement))
         if handler is None:
             raise statement.error("this statement is not available", code="E_UNSUPPORTED_STATEMENT")
         return await handler(statement, context)
-
-    async def _show(self, statement: st.Show, context: RequestContext) -> pa.Table:
-        information = self._information.for_user(context.user)
-        return await asyncio.to_thread(information.show, statement, context.database)
-
-    async def _show_create(self, statement: st.ShowCreate, context: RequestContext) -> pa.Table:
-        catalog = self._information.for_user(context.user).catalog
-        return describing.show_create(catalog, statement, context.database)
 
     async def _define(self, statement: st.Statement, context: RequestContext) -> Affected:
         told = {

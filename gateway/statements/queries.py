@@ -13,9 +13,9 @@ from gateway.answers import table_of
 from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
-from gateway.information.tables import SCHEMA
+from gateway.information.scope import is_own
 from gateway.publisher import RowPublisher
-from gateway.select import StoreClient
+from gateway.select import Question, StoreClient
 from gateway.statements.context import RequestContext
 from gateway.statements.resolution import NameResolver
 from penstock import names
@@ -56,19 +56,19 @@ class ReadStatements:
         if over_windows:
             return await asyncio.to_thread(self._open_windows, statement, over_windows, context)
         tables = list(statement.query.find_all(exp.Table))
-        if not tables or any(t.db.lower() == SCHEMA for t in tables):
-            answer = await asyncio.to_thread(
-                self._information.for_user(context.user).query, statement.query
-            )
+        if not tables or any(is_own(t.db or context.database) for t in tables):
+            information = self._information.for_user(context.user)
+            answer = await asyncio.to_thread(information.query, statement.query, context.database)
             if answer is not None:
                 return answer
         named = [(t.db or context.database or "", t.name) for t in tables]
         revision = self._catalog().revision
         after = self._own_writes(named)
         after |= await asyncio.to_thread(self._stream_table_ends, named)
-        return await self._store.select_for(
-            context.user, statement.text, context.database, context.timezone, revision, after
+        question = Question(
+            statement.text, context.database, context.timezone, revision, after, context.parameters
         )
+        return await self._store.select_for(context.user, question)
 
     def _own_writes(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
         """Return the newest records that this gateway has acked and *tables* may be made of."""
@@ -132,6 +132,8 @@ class ReadStatements:
 
     async def describe(self, statement: st.Describe, context: RequestContext) -> pa.Table:
         """DESCRIBE a table, an external stream, or a view by its target."""
+        if is_own(statement.table.database or context.database):
+            return describing.describe_list(self._information.columns_of(statement))
         home = self._names.home(statement, statement.table, context)
         catalog = self._catalog()
         shown: object = catalog.external(home.name, statement.table.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
 
@@ -21,6 +22,7 @@ from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
 from penstock.catalog.model import Database, External
 from penstock.catalog.view import Catalog
+from penstock.rows.parameters import Parameters, encode
 from penstock.runtime.clock import Clock
 from penstock.sql import statements as st
 from penstock.sql.plan import TICKS_PER_SECOND
@@ -73,7 +75,7 @@ class WriteStatements:
                 code="E_UNSUPPORTED_STATEMENT",
             )
         written = [await asyncio.to_thread(self._remote.write, e, b.frame) for e, b in remote]
-        receipts = await self._submit(statement, context.key, join_by_table(bound))
+        receipts = await self._submit(statement, context, join_by_table(bound))
         for receipt in receipts:
             context.notices.extend(receipt.notices)
         return Affected(sum(r.rows for r in receipts) + sum(written))
@@ -106,13 +108,14 @@ class WriteStatements:
         return layout
 
     async def _submit(
-        self, statement: st.Insert, key: str | None, writes: Sequence[BoundRows]
+        self, statement: st.Insert, context: RequestContext, writes: Sequence[BoundRows]
     ) -> list[Receipt]:
         """Queue the rows of each table, then wait until Kafka has them all."""
         futures = []
+        key = context.key
         for i, rows in enumerate(writes):
             own_key = f"{key}#{i}" if key is not None and len(writes) > 1 else key
-            digest = hashlib.sha256(statement.text.encode()).hexdigest() if own_key else ""
+            digest = _digest(statement, context.parameters) if own_key else ""
             futures.append(
                 await self._intake.submit_to(
                     rows.layout,
@@ -199,3 +202,11 @@ class WriteStatements:
         for at, offset in where.items():
             self._publisher.acked[at] = max(offset, self._publisher.acked.get(at, 0))
         return Affected(0)
+
+
+def _digest(statement: st.Insert, parameters: Parameters | None) -> str:
+    """Return what tells one INSERT from another that has the same idempotency key."""
+    content = statement.text
+    if parameters:
+        content += "\0" + json.dumps(encode(parameters), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()

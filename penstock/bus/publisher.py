@@ -50,7 +50,7 @@ class Publisher:
             told_ms: how far apart deliveries are reported, all that there are at once: each report
                 wakes a thread.
             timeout: seconds after which a record that is not acknowledged has failed, and how long
-                `send` waits for service.
+                `send` waits for room.
             transactional_id: makes `fence` and `transaction` possible.
             queue_bytes: most bytes waiting to be sent; then `send` blocks (back-pressure).
         """

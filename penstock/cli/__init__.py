@@ -1,20 +1,23 @@
-"""The `penstock` command. Each subject has a file that adds its commands to `app`; errors end in
-one place, without a traceback.
+"""The `penstock` command. Each subject has a file that adds its commands to `app`, and a line in
+`lazy.PLACES`; errors end in one place, without a traceback.
 """
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from penstock.config.settings import EXIT_CONFIG
-from penstock.errors import ConfigError, PenstockError
+from penstock.cli.lazy import LazyGroup
+from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError
+
+_HELP = "Windows over Kafka in SQL: a mesh of small services on one machine or many."
 
 app = typer.Typer(
     name="penstock",
-    help="Windows over Kafka in SQL: a mesh of small services on one machine or many.",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -22,13 +25,28 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"penstock {importlib.metadata.version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback(help=_HELP)
+def penstock(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Be a group before any command is imported."""
+
+
 def main() -> None:
     """Run one command line; exit status 78 for a wrong configuration, 1 for any other error."""
-    # - importing adds their commands
-    from penstock.cli import backup, demo, doctor, mesh, query, snode  # noqa: F401
-
     try:
         app()
     except PenstockError as wrong:
-        Console(stderr=True, highlight=False).print(str(wrong), markup=False, soft_wrap=True)
+        print(wrong, file=sys.stderr)
         sys.exit(EXIT_CONFIG if isinstance(wrong, ConfigError) else 1)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progres
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.deployment import SUBJECT, backup, restore
 from penstock.mesh.layout import Layout

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 
 from penstock.cli import app
-from penstock.cli.mesh import DATA_DIR
-from penstock.cli.query import PasswordFile, Url, User, connection
+from penstock.cli.gateway import PasswordFile, Url, User, connection
+from penstock.cli.options import DATA_DIR
 from penstock.client.connection import connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import running_mesh

@@ -14,14 +14,14 @@ from rich.console import Console
 
 from penstock import bus, names
 from penstock.cli import app
-from penstock.cli.mesh import DATA_DIR, DataDir
-from penstock.cli.query import connection
+from penstock.cli.gateway import connection
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.config.settings import Settings
 from penstock.errors import PenstockError
 from penstock.mesh import doctor, kafka
 from penstock.mesh.doctor import Finding
 from penstock.mesh.layout import Layout
-from penstock.mesh.supervisor import read_state
+from penstock.mesh.state import read_state
 
 _MARKS = {"ok": "[green]ok  [/]", "look": "[yellow]look[/]", "bad": "[red]bad [/]"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
@@ -16,13 +15,15 @@ from penstock import bus, names
 from penstock.auth.tokens import LOGIN_S, Tokens
 from penstock.cli import app
 from penstock.cli.display import services_table
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.config.settings import Settings
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
 from penstock.mesh.process import UMASK
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.services import ALL_SERVICES, Options, check_nodes, check_services
-from penstock.mesh.supervisor import Supervisor, read_state, stop_mesh
+from penstock.mesh.state import read_state
+from penstock.mesh.supervisor import Supervisor, stop_mesh
 from penstock.runtime import log, traces
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.mesh_members import members
@@ -30,12 +31,7 @@ from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
 
-DataDir = Annotated[
-    Path,
-    typer.Option("--data-dir", envvar="PENSTOCK_DATA_DIR", help="where the mesh keeps everything"),
-]
 ServiceName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_SERVICES)}")]
-DATA_DIR = Path(".penstock")
 #: of `up --safe`
 _SAFE = (("PENSTOCK_SPARK_SAFE_MODE", "true"), ("PENSTOCK_GATEWAY_WAIT_FOR_JOBS", "false"))
 _console = Console(stderr=True, highlight=False)

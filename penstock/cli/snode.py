@@ -19,11 +19,11 @@ from rich.table import Table
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.mesh import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.mesh.supervisor import read_state
+from penstock.mesh.state import read_state
 from penstock.storage.backup_list import Backup, Item
 from penstock.storage.checkpoints import (
     Place,

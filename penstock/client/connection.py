@@ -14,7 +14,7 @@ from penstock.client.gateway import JSON, Gateway, authorization
 from penstock.client.old_names import ON_CONNECTION, OldKeywords, OldNames, with_old_keywords
 from penstock.client.result import Count, Result
 from penstock.client.subscribe import Subscription, subscription_request
-from penstock.client.values import to_json
+from penstock.client.values import plain_parameters, to_json
 from penstock.client.wire import (
     ARROW,
     CHUNK_ROWS,
@@ -28,6 +28,7 @@ from penstock.client.wire import (
 )
 from penstock.client.writer import Writer
 from penstock.errors import CatalogError
+from penstock.rows.parameters import Parameters, encode
 
 if TYPE_CHECKING:
     from penstock.client.stream import Stream
@@ -90,20 +91,27 @@ class Connection(OldNames):
     # ---------------------------------------------------------------- statements
 
     def execute(
-        self, sql: str, *, database: str | None = None, idempotency_key: str | None = None
+        self,
+        sql: str,
+        parameters: Parameters | None = None,
+        *,
+        database: str | None = None,
+        idempotency_key: str | None = None,
     ) -> Count:
         """Run statements in order and return the last one's number of affected rows, with the
         `notices` of all.
 
         Args:
             sql: one statement or several.
+            parameters: a list for each `?` of the only statement, or a dict for `:name`. They are
+                values, never text of it.
             database: for names without one; by default the connection's.
             idempotency_key: makes a repeated INSERT count once.
 
         Raises:
             PenstockError: whatever the gateway says.
         """
-        found = self._query(sql, database, idempotency_key)
+        found = self._query(sql, parameters, database, idempotency_key)
         table = found.table
         rows = (
             int(table.column(0)[0].as_py())
@@ -112,12 +120,21 @@ class Connection(OldNames):
         )
         return Count(rows, found.notices)
 
-    def query(self, sql: str, *, database: str | None = None) -> Result:
-        """Run a statement and return its rows. Raises PenstockError."""
-        return self._query(sql, database, None)
+    def query(
+        self, sql: str, parameters: Parameters | None = None, *, database: str | None = None
+    ) -> Result:
+        """Run a statement and return its rows; *parameters* as in `execute`. Raises
+        PenstockError.
+        """
+        return self._query(sql, parameters, database, None)
 
-    def _query(self, sql: str, database: str | None, key: str | None) -> Result:
-        body = {"sql": sql, "database": database or self.database, "timezone": self.timezone}
+    def _query(
+        self, sql: str, parameters: Parameters | None, database: str | None, key: str | None
+    ) -> Result:
+        body: dict[str, Any] = {"sql": sql, "timezone": self.timezone}
+        body["database"] = database or self.database
+        if parameters is not None:
+            body["parameters"] = encode(plain_parameters(parameters))
         headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
         answer = self._gateway.post("/v1/query", json.dumps(body).encode(), JSON, headers)
         return Result(from_stream(answer.content), notices=notices_of(answer.headers))

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from penstock.errors import SchemaError
 from penstock.rows import python_values
+from penstock.rows.parameters import Parameters
 
 #: what libraries make of values that do not fit
 _UNFIT = (pa.ArrowException, InvalidOperation, OverflowError, ValueError, TypeError)
@@ -47,6 +48,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     return None if type(value).__name__ in ("NaTType", "NAType") else value
+
+
+def plain_parameters(parameters: Parameters) -> Parameters:
+    """Return *parameters* with Python's values for numpy's and pandas'."""
+    if isinstance(parameters, Mapping):
+        return {name: plain(value) for name, value in parameters.items()}
+    if isinstance(parameters, list | tuple):
+        return [plain(value) for value in parameters]
+    return parameters
 
 
 def _has_time(value: np.datetime64) -> bool:
@@ -86,24 +96,42 @@ def _without_nan(number: int, row: Any) -> Any:
     return made
 
 
+class _FloatingColumns:
+    """Places of a schema's columns of floating-point numbers. Writers send one schema again and
+    again, and a look at its types costs as much as one at 500 values.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[pa.Schema, tuple[int, ...]] = (pa.schema([]), ())
+
+    def of(self, schema: pa.Schema) -> tuple[int, ...]:
+        known, places = self._last
+        if not schema.equals(known):
+            places = tuple(i for i, k in enumerate(schema.types) if pa.types.is_floating(k))
+            self._last = (schema, places)
+        return places
+
+
+_floating_columns = _FloatingColumns()
+
+
 def without_nan(table: pa.Table) -> pa.Table:
     """*table* with NULL for NaN."""
-    for i, field in enumerate(table.schema):
-        if pa.types.is_floating(field.type):
-            column = table.column(i)
-            if _has_nan(column):
-                found = pc.if_else(pc.is_nan(column), pa.scalar(None, field.type), column)
-                table = table.set_column(i, pa.field(field.name, field.type), found)
+    for place in _floating_columns.of(table.schema):
+        column = table.column(place)
+        if _has_nan(column):
+            found = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+            field = pa.field(table.field(place).name, column.type)
+            table = table.set_column(place, field, found)
     return table
 
 
 def _has_nan(column: pa.ChunkedArray) -> bool:
-    if pa.types.is_float16(column.type):  # Arrow adds no such numbers up
-        return bool(pc.any(pc.is_nan(column)).as_py())
-    # a sum is NaN when one of its values is, and costs less than a look at each
-    total = pc.sum(column).as_py()
-    may = total is not None and math.isnan(total)
-    return may and bool(pc.any(pc.is_nan(column)).as_py())
+    return any(
+        bool(np.isnan(chunk.to_numpy(zero_copy_only=False)).any())
+        for chunk in column.chunks
+        if not chunk.null_count
+    ) or (column.null_count > 0 and bool(pc.any(pc.is_nan(column)).as_py()))
 
 
 def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -113,7 +113,7 @@ class Writer:
             with self._lock:
                 self._tell(self._broken)
             for count, make in frames:
-                self._send(make(self._service()))
+                self._send(make(self._next_number()))
                 sent += count
         except PenstockError as error:
             words = (
@@ -164,16 +164,16 @@ class Writer:
         finally:
             self.close()
 
-    def _service(self) -> int:
-        """Wait for service in the window; the number of the next frame."""
+    def _next_number(self) -> int:
+        """Wait for room in the window; return the number of the next frame."""
         with self._lock:
-            service = self._lock.wait_for(
+            done = self._lock.wait_for(
                 lambda: self._sent - self._answered < self._window or self._broken is not None,
                 self._timeout,
             )
             if self._broken is not None:
                 raise self._broken
-            if not service:
+            if not done:
                 raise BusError(
                     "the gateway answers no frame",
                     detail=f"after {self._timeout:g} s",

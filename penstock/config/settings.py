@@ -36,11 +36,8 @@ from penstock.config.environment import (
 )
 from penstock.config.raft import Groups, parse_groups
 from penstock.config.secret_files import read_secret
-from penstock.errors import ConfigError
+from penstock.errors import EXIT_CONFIG, ConfigError
 
-#: exit status of a process that was configured wrongly (sysexits.h): its supervisor does not try
-#: again
-EXIT_CONFIG = 78
 #: characters of a signing key, at least
 SHORTEST_KEY = 32
 

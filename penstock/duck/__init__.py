@@ -4,7 +4,8 @@
 the only connections that run it.
 """
 
+from penstock.duck.databases import Bounds, Databases
 from penstock.duck.printer import print_query
-from penstock.duck.session import Bounds, Engine, explain_error
+from penstock.duck.session import Engine, explain_error
 
-__all__ = ["Bounds", "Engine", "explain_error", "print_query"]
+__all__ = ["Bounds", "Databases", "Engine", "explain_error", "print_query"]

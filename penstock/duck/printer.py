@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from sqlglot import exp
 
 from penstock.duck.functions import FUNCTIONS, write_call
-from penstock.duck.quoting import impossible, literal, quote
+from penstock.duck.quoting import impossible, literal, quote, text_value
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.functions.text import like_pattern
@@ -56,6 +56,10 @@ _JOIN_WORDS = {
     "kind": frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI")),
 }
 _SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
+_NUMBERINGS: dict[type[exp.Expr], str] = {
+    exp.RowNumber: "row_number",
+    exp.DenseRank: "dense_rank",
+}
 #: operators of one rank, which may stand in a row without parentheses
 _RANKS: tuple[dict[type[exp.Expr], str], ...] = (
     {exp.Or: "OR"},
@@ -80,6 +84,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 _CLOSED = (
     exp.Column,
     exp.Literal,
+    nodes.BinaryLiteral,
     exp.Null,
     exp.Boolean,
     exp.Anonymous,
@@ -136,12 +141,14 @@ class _Printer:
             exp.Case: self._case,
             exp.Cast: lambda e: f"CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Column: self._column,
+            exp.TryCast: lambda e: f"TRY_CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Distinct: lambda e: "DISTINCT " + self._list(e.expressions),
             exp.Exists: lambda e: f"EXISTS({self.query(e.this)})",
             exp.In: self._in,
             exp.Interval: self._interval,
             exp.Like: self._like,
             exp.Literal: self._literal,
+            nodes.BinaryLiteral: lambda e: f"unhex({literal(e.name)})",
             nodes.MatchRegex: lambda e: (
                 f"regexp_matches({self.sql(e.this)}, {self.sql(e.expression)})"
             ),
@@ -154,6 +161,7 @@ class _Printer:
             exp.Subquery: self._subquery,
             exp.Table: self._table,
             exp.Trim: self._trim,
+            exp.Window: self._numbering,
         }
 
     def sql(self, node: object) -> str:
@@ -265,7 +273,7 @@ class _Printer:
         if not isinstance(node, exp.Literal):
             raise impossible("this value")
         if node.is_string:
-            return literal(node.this)
+            return text_value(node.this)
         if not _NUMBER.fullmatch(str(node.this)):
             raise impossible("this number")
         return str(node.this)
@@ -294,8 +302,8 @@ class _Printer:
             )
         wanted = str(pattern.this)
         if "\\" not in wanted and ("_" not in wanted or "%" not in wanted.strip("%")):
-            return f"{text} LIKE {literal(wanted)}"
-        return f"regexp_matches({text}, {literal(like_pattern(re.sub('%+', '%', wanted)))})"
+            return f"{text} LIKE {text_value(wanted)}"
+        return f"regexp_matches({text}, {text_value(like_pattern(re.sub('%+', '%', wanted)))})"
 
     def _type(self, node: object) -> str:
         text = node.sql(dialect="duckdb") if isinstance(node, exp.DataType) else ""
@@ -333,6 +341,19 @@ class _Printer:
             f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM"
             f" {self.sql(node.this)})"
         )
+
+    def _numbering(self, node: exp.Window) -> str:
+        """Text of row_number() or dense_rank(): our own trees have no other."""
+        function = _NUMBERINGS.get(type(node.this))
+        if function is None or any(node.args.get(key) for key in ("spec", "alias", "first")):
+            raise impossible("OVER")
+        keys = node.args.get("partition_by")
+        order = node.args.get("order")
+        parts = [
+            f"PARTITION BY {self._list(keys)}" if keys else "",
+            f"ORDER BY {self._list(order.expressions)}" if order is not None else "",
+        ]
+        return f"{function}() OVER ({' '.join(part for part in parts if part)})"
 
     def _order_item(self, node: exp.Ordered) -> str:
         nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]

@@ -15,6 +15,13 @@ def literal(text: str) -> str:
     return "'" + _clean(text).replace("'", "''") + "'"
 
 
+def text_value(text: str) -> str:
+    """*text* as DuckDB's expression: NUL, which no statement may have, is computed."""
+    if "\0" not in text:
+        return literal(text)
+    return f"({' || chr(0) || '.join(literal(part) for part in text.split(chr(0)))})"
+
+
 def _clean(text: object) -> str:
     if not isinstance(text, str) or "\0" in text or not _encodes(text):
         raise SqlSemanticError(

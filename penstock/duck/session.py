@@ -7,67 +7,56 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
-from penstock.duck.quoting import literal
+from penstock.duck.databases import Bounds, Databases
 from penstock.errors import PenstockError, SqlSemanticError
 
 #: rows that are taken from the engine at a time: few enough that those of the longest texts fit
 #: into memory
 _BATCH = 4096
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Limits of one query."""
-
-    memory: str
-    threads: int
-    #: a query is ended after this many seconds
-    seconds: float
-    #: most bytes that it may write to disk while it sorts or joins
-    spill: str = "0B"
-    #: most bytes of an answer, as Arrow
-    answer: int = 256 * 2**20
+#: between two interrupts of a query that is late
+_INTERRUPT_SECONDS = 0.1
 
 
 class Engine:
-    """One query's DuckDB: a connection to a database of its own in memory.
+    """One query's DuckDB: a connection of its own, to a database in memory that no other query uses
+    meanwhile.
 
-    Until `confine` it runs only what this code writes; from then on it opens no file but those
-    named there, loads no extension and keeps its configuration.
+    There is no connection before `confine`; from then on it opens no file but those named there,
+    loads no extension and keeps its configuration.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
+    con: duckdb.DuckDBPyConnection
+
+    def __init__(self, bounds: Bounds, databases: Databases | None = None) -> None:
+        """
+        Args:
+            databases: where one is taken from, and where `keep` leaves it; None: a new one.
+        """
         self._bounds = bounds
-        self._confined = False
-        self._late = False
-        self.con = duckdb.connect(
-            config={
-                "memory_limit": bounds.memory,
-                "threads": bounds.threads,
-                "max_temp_directory_size": bounds.spill,
-                "autoload_known_extensions": False,
-                "autoinstall_known_extensions": False,
-                "allow_community_extensions": False,
-                "python_enable_replacements": False,
-            }
-        )
+        self._databases = Databases(bounds, 0) if databases is None else databases
+        self._files: frozenset[str] = frozenset()
+        self._database: duckdb.DuckDBPyConnection | None = None
+        self._kept = False
+        #: whether the time of the query is over
+        self.late = False
 
     def confine(self, files: Collection[str] = ()) -> None:
-        """Close everything but *files*, for good. Division by zero gives NULL, as in the
-        dialect.
+        """Connect to a database that can open *files* and nothing else, for good. Division by zero
+        gives NULL, as in the dialect.
         """
-        allowed = ", ".join(literal(f) for f in files)
-        self.con.execute(
-            "SET error_on_division_by_zero=false; SET ieee_floating_point_ops=false; SET"
-            f" TimeZone='UTC'; SET allowed_paths=[{allowed}]; SET enable_external_access=false; SET"
-            " lock_configuration=true"
-        )
-        self._confined = True
+        self._files = frozenset(files)
+        self._database = self._databases.take(self._files)
+        self.con = self._database.cursor()
+
+    def keep(self) -> None:
+        """Leave the database to the next query of the same files: this one has done nothing that
+        outlives its connection.
+        """
+        self._kept = True
 
     def answer(self, text: str) -> pa.Table:
         """The rows of one SELECT, which `print_query` or this code has written.
@@ -78,9 +67,9 @@ class Engine:
             PenstockError: E_RESULT_TOO_LARGE, after the first batch that goes over the bytes of an
                 answer.
         """
-        if not self._confined:
+        if self._database is None:
             raise RuntimeError("the engine is not confined yet")
-        if self._late:
+        if self.late:
             raise self._too_long()
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -106,19 +95,30 @@ class Engine:
     @contextmanager
     def in_time(self) -> Iterator[None]:
         """End what runs inside when its time is over. Raises PenstockError (E_TIMEOUT)."""
-        timer = threading.Timer(self._bounds.seconds, self._end)
-        timer.daemon = True
-        timer.start()
+        done = threading.Event()
+        watch = threading.Thread(target=self._end_late, args=(done,), daemon=True)
+        watch.start()
         try:
             yield
         except duckdb.InterruptException:
             raise self._too_long() from None
         finally:
-            timer.cancel()
+            done.set()
+            watch.join()
 
-    def _end(self) -> None:
-        self._late = True
-        self.con.interrupt()
+    def _end_late(self, done: threading.Event) -> None:
+        """Interrupt what runs when the time is over, until it is *done*.
+
+        DuckDB forgets an interrupt that comes while no statement runs, for example while one is
+        being prepared. So one interrupt is not enough.
+        """
+        if done.wait(self._bounds.seconds):
+            return
+        self.late = True
+        while not done.is_set():
+            if self._database is not None:
+                self.con.interrupt()
+            done.wait(_INTERRUPT_SECONDS)
 
     def _too_long(self) -> PenstockError:
         return PenstockError(
@@ -128,7 +128,13 @@ class Engine:
         )
 
     def close(self) -> None:
+        if self._database is None:
+            return
         self.con.close()
+        if self._kept and not self.late:
+            self._databases.give_back(self._files, self._database)
+        else:
+            self._database.close()
 
 
 def explain_error(error: duckdb.Error) -> SqlSemanticError:

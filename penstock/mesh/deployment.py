@@ -21,7 +21,7 @@ import psutil
 
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
-from penstock.mesh.supervisor import read_state
+from penstock.mesh.state import read_state
 from penstock.runtime import log
 from penstock.runtime.mesh_members import members
 from penstock.storage.backup_list import Backup, Item

@@ -28,7 +28,7 @@ class Finding:
 
 
 def services(state: Mapping[str, Any] | None) -> list[Finding]:
-    """What the supervisor says of each service (`penstock.mesh.supervisor.read_state`)."""
+    """What the supervisor says of each service (`penstock.mesh.state.read_state`)."""
     if state is None:
         return [
             Finding(

@@ -27,7 +27,8 @@ from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
 from penstock.mesh.services import ALL_SERVICES
-from penstock.mesh.supervisor import read_state, stop_mesh, stop_seconds, tail
+from penstock.mesh.state import read_state, tail
+from penstock.mesh.supervisor import stop_mesh, stop_seconds
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from typing import IO, Any, Literal
 
 import psutil
 
-from penstock.config.settings import EXIT_CONFIG
-from penstock.errors import ConfigError, PenstockError, RemoteError
+from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError, RemoteError
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.process import ChildProcess, rotate
 from penstock.mesh.services import (
@@ -38,6 +37,7 @@ from penstock.mesh.services import (
     plan,
     unresponsive,
 )
+from penstock.mesh.state import read_state, tail
 from penstock.runtime import log
 from penstock.runtime.mesh_members import members
 
@@ -337,17 +337,6 @@ def pause(last: float, healthy: float) -> float:
     return min(last * 2, longest) if last else first
 
 
-def read_state(layout: Layout) -> dict[str, Any] | None:
-    """What the supervisor of *layout* says; None when none runs."""
-    try:
-        state: dict[str, Any] = json.loads(layout.state_file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    if "rooms" in state:  # of a supervisor that an earlier build started
-        state["services"] = state.pop("rooms")
-    return state if psutil.pid_exists(state["supervisor"]) else None
-
-
 def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
     """Stop the mesh of *layout*, also what a killed supervisor left behind; the number of processes
     that were ended.
@@ -368,17 +357,6 @@ def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
     _end_orphans(layout)
     layout.state_file.unlink(missing_ok=True)
     return len(before)
-
-
-def tail(layout: Layout, service: str, lines: int = 25) -> str:
-    """The last lines of a service's log."""
-    try:
-        with open(layout.log(service), "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(file.tell() - 64 * 1024, 0))
-            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
-    except FileNotFoundError:
-        return ""
 
 
 def _end_orphans(layout: Layout) -> None:

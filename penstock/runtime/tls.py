@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from penstock.config.settings import Settings
 from penstock.errors import ConfigError
+
+if TYPE_CHECKING:
+    # clients come here, too, and have no settings
+    from penstock.config.settings import Settings
 
 
 def server(settings: Settings) -> ssl.SSLContext | None:

@@ -91,6 +91,9 @@ class Penstock(Dialect):
             exp.Select: lambda self, e: _select(self, e),
             nodes.DurationLiteral: lambda self, e: e.name,
             nodes.TypeName: lambda self, e: e.name,
+            nodes.BinaryLiteral: lambda self, e: (
+                "CAST(" + quote_string(f"\\x{e.name}") + " AS VARBINARY)"
+            ),
             nodes.MatchRegex: lambda self, e: self.binary(e, "MATCH"),
             nodes.ContainsKey: lambda self, e: self.binary(e, "CONTAINS"),
             nodes.IntervalWindow: lambda self, e: (

@@ -7,12 +7,16 @@ They hang in a `exp.Select` under the keys `partition_by`, `window`, `fill`, `op
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from penstock.sql.plan import Duration
 
 #: Letters of the units of time; see `penstock.sql.plan.Duration`.
 UNITS = tuple("buasmhdwny")
+
+_BYTES = re.compile(r"\\x((?:[0-9a-fA-F]{2})*)")
 
 #: Keys of our clauses in `Select.args`, in the order they are written between WHERE and GROUP BY.
 SELECT_CLAUSES = ("partition_by", "window", "fill")
@@ -28,6 +32,27 @@ class DurationLiteral(exp.Expression, exp.Condition):
         """The value as the plan has it."""
         text: str = self.args["this"]
         return Duration(int(text[:-1]), text[-1])  # type: ignore[arg-type]
+
+
+class Placeholder(exp.Expression, exp.Condition):
+    """`?` or `:name`: `penstock.sql.parameters` puts a literal here; `this` is the name or ""."""
+
+    arg_types = {"this": True}
+
+
+class BinaryLiteral(exp.Expression, exp.Condition):
+    r"""Bytes: a parameter, or `CAST('\x00ff' AS VARBINARY)`; `this` is their hexadecimal digits."""
+
+    arg_types = {"this": True}
+
+    @classmethod
+    def from_cast(cls, node: exp.Cast) -> BinaryLiteral | None:
+        r"""Return the bytes that are written as `CAST('\x…' AS VARBINARY)`; None: they are not."""
+        text = node.this
+        if node.args["to"].name != "VARBINARY" or not isinstance(text, exp.Literal):
+            return None
+        digits = _BYTES.fullmatch(text.name) if text.is_string else None
+        return None if digits is None else cls(this=digits[1].lower())
 
 
 class TypeName(exp.Expression):

@@ -15,7 +15,10 @@ from dataclasses import replace
 from sqlglot.errors import SqlglotError
 
 from penstock.errors import SqlSyntaxError
+from penstock.rows.parameters import Parameters
 from penstock.sql.dialect import tokenize
+from penstock.sql.mistakes import explain, unclosed
+from penstock.sql.parameters import bind
 from penstock.sql.parsers.insert import parse_insert
 from penstock.sql.parsers.show import ShowParser
 from penstock.sql.source import Source
@@ -39,8 +42,34 @@ _BLANK = re.compile(r"(?:\s++|--[^\n]*+(?:\n|\Z)|/\*.*?\*/)*+", re.DOTALL)
 _FIRST = re.compile(r"[A-Za-z_]+")
 
 
-def parse(text: str) -> list[Statement]:
-    """All statements of *text*, in order."""
+def parse(
+    text: str, parameters: Parameters | None = None, timezone: str = "UTC"
+) -> list[Statement]:
+    """All statements of *text*, in order.
+
+    Args:
+        text: the statements.
+        parameters: values for the placeholders of its only statement.
+        timezone: of times among them that have none.
+
+    Raises:
+        SqlError: it cannot be read, or *parameters* do not fit.
+    """
+    statements = read(text)
+    if parameters and len(statements) > 1:
+        raise Source(text).syntax_error(
+            "parameters are for one statement, a second one begins",
+            statements[1].start,
+            code="E_SEVERAL_STATEMENTS",
+            hint="send each statement with its own parameters",
+        )
+    return [bind(statement, parameters, timezone) for statement in statements]
+
+
+def read(text: str) -> list[Statement]:
+    """All statements of *text* with placeholders in them, which nothing but `bind` understands.
+    Raises SqlError.
+    """
     source = Source(text)
     if len(text) > MAX_TEXT:
         raise SqlSyntaxError(
@@ -49,7 +78,7 @@ def parse(text: str) -> list[Statement]:
             hint="send rows in several statements",
         )
     try:
-        return [_statement(source, start, end) for start, end in pieces(text)]
+        return [_explained(source, start, end) for start, end in pieces(text)]
     except RecursionError:
         raise SqlSyntaxError("the statement is nested too deeply") from None
 
@@ -62,7 +91,9 @@ def parse_one(text: str) -> Statement:
     if not statements:
         raise SqlSyntaxError("there is no statement in this text")
     raise Source(text).syntax_error(
-        "one statement is expected here, a second one begins", statements[1].start
+        "one statement is expected here, a second one begins",
+        statements[1].start,
+        hint="send them one by one",
     )
 
 
@@ -90,6 +121,14 @@ def _skip_blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
+def _explained(source: Source, start: int, end: int) -> Statement:
+    """The statement at [start, end); an error says what was meant, where that is known."""
+    try:
+        return _statement(source, start, end)
+    except SqlSyntaxError as error:
+        raise explain(error, source, start, end) from None
+
+
 def _statement(source: Source, start: int, end: int) -> Statement:
     first = _FIRST.match(source.text, start, end)
     word = first.group().upper() if first else ""
@@ -103,12 +142,20 @@ def _statement(source: Source, start: int, end: int) -> Statement:
         )
     try:
         tokens = tokenize(source.text[start:end])
-    except SqlglotError as error:
-        raise _unreadable(source, start, end, error) from None
+    except SqlglotError:
+        opened = unclosed(source, start, end)
+        raise opened or source.syntax_error("this text cannot be read", start) from None
     parser = StatementParser(tokens, source, start, end)
     statement = parser.statement()
     parser.expect_end()
-    return replace(statement, source=source, start=start, end=end, notices=tuple(parser.notices))
+    return replace(
+        statement,
+        source=source,
+        start=start,
+        end=end,
+        notices=tuple(parser.notices),
+        placeholders=parser.placeholders(),
+    )
 
 
 def _select(source: Source, start: int, end: int) -> Query:
@@ -116,24 +163,6 @@ def _select(source: Source, start: int, end: int) -> Query:
     statement = _statement(source, start, end)
     assert isinstance(statement, Query)
     return statement
-
-
-def _unreadable(source: Source, start: int, end: int, error: SqlglotError) -> SqlSyntaxError:
-    """The tokenizer fails on what is never closed: point at where it opens."""
-    at = start
-    while at < end:
-        match = _PIECE.match(source.text, at, end)
-        if match is None or match.group()[0] in "'\"`/" and match.end() >= end:
-            break
-        at = match.end()
-    opened = source.text[at] if at < end else ""
-    shown = {
-        "'": "this string is never closed",
-        '"': "this string is never closed",
-        "`": "this name is never closed",
-        "/": "this comment is never closed",
-    }
-    return source.syntax_error(shown.get(opened, "this text cannot be read"), min(at, end - 1))
 
 
 class StatementParser(ShowParser):

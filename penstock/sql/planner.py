@@ -80,7 +80,7 @@ def plan_stream(
         raise statement.error(
             "an expression is nested too deeply",
             code="E_UNSUPPORTED_QUERY",
-            hint="split it over two streams",
+            hint="nest it less, or compute a part of it first",
         ) from None
 
 

@@ -31,6 +31,13 @@ class Source:
         before = self.text.rfind("\n", 0, offset)
         return self.text.count("\n", 0, offset) + 1, offset - before
 
+    def offset(self, line: int, column: int) -> int:
+        """Offset of *column* in *line*."""
+        before = 0
+        for _ in range(line - 1):
+            before = self.text.index("\n", before) + 1
+        return before + column - 1
+
     def snippet(self, offset: int, length: int = 1) -> str:
         """The line around *offset* with carets below *length* characters of it."""
         offset = min(max(offset, 0), len(self.text))

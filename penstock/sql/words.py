@@ -17,6 +17,11 @@ RESERVED = frozenset(
     " SELECT SESSION SET SLIDING SLIMIT SOFFSET STATE_WINDOW SUBTABLE TAGS THEN TRUE TRUE_FOR UNION"
     " USING VALUES WHEN WHERE WITH CONTAINS NOW TODAY".split()
 )
+#: Hint for a time that cannot be read.
+TIME_FORMS = (
+    "write '2024-01-31 12:00:00.000' in the time zone of the request, '2024-01-31T12:00:00Z', an"
+    " offset such as '2024-01-31 12:00:00+08:00', or ticks as a whole number"
+)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
 _ESCAPED = re.compile(r"[\\'\n\r\t\0]")

@@ -38,6 +38,9 @@ from penstock.rows.versions import DELETE, MERGE, carried
 META = ("_op", "_offset", "_row")
 FORMAT_VERSION = 1
 _SUFFIX = ".parquet"
+#: rows of a row group: who reads one table reads a few groups, and who reads all has enough of them
+#: for every core
+_GROUP_ROWS = 65_536
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,10 @@ class Segment:
     high: int
     fresh: bool
 
+    def overlaps(self, low: int | None, high: int | None) -> bool:
+        """Tell if it may hold times from *low* to *high*; None: without an end."""
+        return (high is None or self.low <= high) and (low is None or self.high >= low)
+
 
 def write(
     directory: str,
@@ -180,7 +187,11 @@ def write(
     )
     tmp = target.with_suffix(f".{os.getpid()}.tmp")
     pq.write_table(
-        frame.cast(schema), tmp, compression="zstd", row_group_size=262_144, write_statistics=True
+        frame.cast(schema),
+        tmp,
+        compression="zstd",
+        row_group_size=_GROUP_ROWS,
+        write_statistics=True,
     )
     with open(tmp, "rb") as handle:
         os.fsync(handle.fileno())
@@ -246,10 +257,6 @@ def _open(path: Path, first: int, last: int) -> Segment:
     return _known[key]
 
 
-def _overlaps(segment: Segment, low: int | None, high: int | None) -> bool:
-    return (high is None or segment.low <= high) and (low is None or segment.high >= low)
-
-
 def read(
     found: Sequence[Segment],
     *,
@@ -264,7 +271,7 @@ def read(
     """
     frames = []
     for segment in found:
-        if not _overlaps(segment, low, high):
+        if not segment.overlaps(low, high):
             continue
         lazy = pl.scan_parquet(segment.path)
         if tables is not None:

@@ -8,21 +8,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from penstock.catalog.model import Table
 from penstock.sql.functions.duckdb import Helper
+from penstock.sql.relational import Output, TableColumns, binding_of
 from penstock.udf import UserFunction
-
-#: other names of the time column that queries use
-TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
 
 
 @dataclass(frozen=True)
 class BoundTable:
-    """A table of the query: DuckDB's name for it, its columns in order, and which are times."""
+    """A table of the query: DuckDB's name for it, and its columns in order."""
 
     name: str
     columns: tuple[str, ...]
-    timestamps: frozenset[str]
-    precision: str
 
     @property
     def time_column(self) -> str:
@@ -43,16 +40,18 @@ class Context:
     moment: int = field(default_factory=time.time_ns)
     #: what the translated query needs of the engine besides DuckDB's own functions, by name
     needed: dict[str, Helper] = field(default_factory=dict)
-
-    @property
-    def precision(self) -> str:
-        """Precision of times that come from no table: that of the first one."""
-        return self.first_table.precision if self.first_table is not None else "ms"
+    #: unit of the ticks that a call's times have
+    precision: str = "ms"
 
     @property
     def first_table(self) -> BoundTable | None:
         """The first table of the query."""
         return next(iter(self.tables.values()), None)
+
+    def is_time(self, node: exp.Expr) -> bool:
+        """Tell if *node* is bound to a TIMESTAMP."""
+        binding = binding_of(node)
+        return binding is not None and binding.kind == "TIMESTAMP"
 
     def of(self, column: exp.Column) -> BoundTable | None:
         """Return the table of a column, where that is clear."""
@@ -65,13 +64,9 @@ class Context:
             return having[0]
         return self.first_table if len(self.tables) == 1 else None
 
-    def time_table(self, node: exp.Expr) -> BoundTable | None:
-        """Return the table whose TIMESTAMP column *node* is."""
-        if not isinstance(node, exp.Column):
-            return None
-        bound = self.of(node)
-        if bound is not None and (
-            node.name.lower() in bound.timestamps or node.name.lower() in TIME_ALIASES
-        ):
-            return bound
-        return None
+
+def columns_of(table: Table) -> TableColumns:
+    """Return what the names of a query may mean in *table*."""
+    columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
+    tags = frozenset(t.name.lower() for t in table.tags)
+    return TableColumns(tuple(columns), table.precision, database=table.database, tags=tags)

@@ -1,10 +1,12 @@
 """Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
 
 Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after":
-{"topic:partition": offset}, "positions": false}; or the bare text of a SELECT. `revision` is that
-of the catalog which the caller knows. With `positions` the schema's metadata says, under
-`penstock.positions`, up to where the log was read. Errors travel as JSON of `PenstockError.to_dict`
-in the message, so that the gateway gives its caller the same code, line and column.
+{"topic:partition": offset}, "positions": false, "parameters": […] or {…}}; or the bare text of a
+SELECT. `revision` is that of the catalog which the caller knows; the parameters are for the
+placeholders of the SELECT, see `penstock.rows.parameters`. With `positions` the schema's metadata
+says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
+`PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and
+column.
 `get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket. Every
 call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query.
 Gateways come as root, having asked for their caller's rights themselves.
@@ -25,16 +27,20 @@ from penstock.auth.access import Access
 from penstock.auth.login import Login
 from penstock.catalog.model import Table
 from penstock.errors import AuthError, BusError, OverloadError, PenstockError
+from penstock.rows.parameters import decode
 from penstock.runtime import audit
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
-from services.store import flightsql
+from services.store import flightsql, prepared
 from services.store.partitions import Partitions
 from services.store.query import Queries
 
 log = get(__name__)
 #: stands for the address of who shakes hands
 _HANDSHAKES = "handshake"
+#: actions of Flight SQL
+_CREATE = "CreatePreparedStatement"
+_CLOSE = "ClosePreparedStatement"
 
 
 class Unimplemented(NotImplementedError):
@@ -155,15 +161,14 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             raise Unimplemented("descriptors are commands")
         command = descriptor.command
         try:
-            sql = flightsql.query_of(command) if command[:1] == b"\n" else _request(command)["sql"]
+            ticket = flightsql.ticket_of(command) if command[:1] == b"\n" else command
+            request = _request(ticket)
         except NotImplementedError as error:
             raise Unimplemented(str(error)) from None
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise flight.FlightServerError(
-                json.dumps({"code": "E_REQUEST", "message": f"bad command: {error}"})
-            ) from None
+            raise _bad_request(f"bad command: {error}") from None
         return flight.FlightInfo(
-            None, descriptor, [flight.FlightEndpoint(json.dumps({"sql": sql}).encode(), [])], -1, -1
+            None, descriptor, [flight.FlightEndpoint(_ticket(request), [])], -1, -1
         )
 
     def do_get(
@@ -181,6 +186,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                     request["sql"],
                     database,
                     timezone,
+                    parameters=decode(request.get("parameters")),
                     positions=bool(request.get("positions")),
                     permit=permit,
                 )
@@ -190,9 +196,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 audit.note_refusal(user, _address(context), error)
             raise _flight_error(error) from None
         except (KeyError, ValueError, TypeError) as error:
-            raise flight.FlightServerError(
-                json.dumps({"code": "E_REQUEST", "message": f"bad ticket: {error}"})
-            ) from None
+            raise _bad_request(f"bad ticket: {error}") from None
         except flight.FlightError:
             raise
         except Exception as error:
@@ -247,6 +251,13 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         self, context: flight.ServerCallContext, action: flight.Action
     ) -> list[flight.Result]:
         user = self._user(context)
+        if action.type == _CREATE:
+            try:
+                return [flight.Result(prepared.create(action.body.to_pybytes()))]
+            except (ValueError, RecursionError) as error:
+                raise _bad_request(f"bad action: {error}") from None
+        if action.type == _CLOSE:
+            return []
         if action.type != "positions":
             # drivers of Flight SQL go on without what is not implemented
             raise Unimplemented(
@@ -261,7 +272,11 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
         self._user(context)
-        return [("positions", "next offset of every partition the store reads")]
+        return [
+            ("positions", "next offset of every partition the store reads"),
+            (_CREATE, "a SELECT with placeholders"),
+            (_CLOSE, "nothing is kept of a prepared statement"),
+        ]
 
     def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:
         raise self._not_here(context, "list_flights")
@@ -278,7 +293,18 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def do_put(
         self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
     ) -> None:
-        raise self._not_here(context, "do_put")
+        """Take the values for a prepared statement."""
+        self._user(context)
+        if descriptor.descriptor_type != flight.DescriptorType.CMD:
+            raise Unimplemented("descriptors are commands")
+        try:
+            writer.write(prepared.bind(descriptor.command, reader))
+        except PenstockError as error:
+            raise _flight_error(error) from None
+        except NotImplementedError as error:
+            raise Unimplemented(str(error)) from None
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise _bad_request(f"bad parameters: {error}") from None
 
     def do_exchange(
         self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
@@ -320,6 +346,16 @@ def _request(ticket: bytes) -> dict[str, Any]:
     if not isinstance(request.get("sql"), str):
         raise ValueError("it has no sql")
     return dict(request)
+
+
+def _ticket(request: dict[str, Any]) -> bytes:
+    """Return the ticket of a query and its parameters."""
+    kept = {key: request[key] for key in ("sql", "parameters") if key in request}
+    return json.dumps(kept).encode()
+
+
+def _bad_request(message: str) -> flight.FlightServerError:
+    return flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": message}))
 
 
 def _flight_error(error: PenstockError) -> flight.FlightError:

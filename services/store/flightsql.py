@@ -1,41 +1,77 @@
 """Flight SQL, as far as a SELECT needs it: `CommandStatementQuery` becomes a ticket of ours, which
-`do_get` answers.
+`do_get` answers; so does a prepared statement, with values for its placeholders.
 
-Drivers (ADBC, and by it pandas, polars and DuckDB's users) wrap commands in protobuf's `Any`; of
-both the fields read here are strings of bytes, so this reads those and nothing more. Refused, as
-not implemented: every other command. Drivers ask for prepared statements and for what a server can
-do, and go on without.
+Drivers (ADBC, and by it pandas, polars and DuckDB's users) wrap commands in protobuf's `Any`; the
+fields used here are strings of bytes, so this reads and writes those and nothing more. Refused, as
+not implemented: every other command. Drivers ask for what a server can do, and go on without.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 _PACKAGE = b"arrow.flight.protocol.sql."
 _QUERY = b"CommandStatementQuery"
+_PREPARED = b"CommandPreparedStatementQuery"
+_CREATE = b"ActionCreatePreparedStatementRequest"
+_CREATED = b"ActionCreatePreparedStatementResult"
 #: wire types of protobuf
 _VARINT = 0
 _BYTES = 2
 
 
-def query_of(command: bytes) -> str:
-    """The text of a `CommandStatementQuery`.
+def ticket_of(command: bytes) -> bytes:
+    """The ticket of a `CommandStatementQuery`, or of a prepared statement: its handle.
 
     Raises:
         NotImplementedError: it is another command.
         ValueError: it is no command of Flight SQL.
     """
-    wrapped = dict(_fields(command))
-    kind = wrapped.get(1, b"")
-    value = wrapped.get(2, b"")
-    name = kind.rpartition(b"/")[2]
+    name, value = _unwrap(command)
+    if name == _PREPARED:
+        return value
+    if name == _QUERY:
+        return json.dumps({"sql": value.decode()}).encode()
+    raise NotImplementedError(f"{name.decode(errors='replace')} is not served: queries are")
+
+
+def prepared_query(body: bytes) -> str:
+    """The text of an `ActionCreatePreparedStatementRequest`. Raises ValueError."""
+    name, value = _unwrap(body)
+    if name != _CREATE:
+        raise ValueError("it prepares no statement")
+    return value.decode()
+
+
+def created(handle: bytes) -> bytes:
+    """An `ActionCreatePreparedStatementResult`."""
+    return _field(1, b"type.googleapis.com/" + _PACKAGE + _CREATED) + _field(2, _field(1, handle))
+
+
+def bound(handle: bytes) -> bytes:
+    """A `DoPutPreparedStatementResult`, which nothing wraps."""
+    return _field(1, handle)
+
+
+def _unwrap(message: bytes) -> tuple[bytes, bytes]:
+    """The name of a message in `Any`, and its first field. Raises ValueError."""
+    wrapped = dict(_fields(message))
+    name = wrapped.get(1, b"").rpartition(b"/")[2]
     if not name.startswith(_PACKAGE):
         raise ValueError("it is no command of Flight SQL")
-    if name != _PACKAGE + _QUERY:
-        raise NotImplementedError(
-            f"{name.removeprefix(_PACKAGE).decode(errors='replace')} is not served: queries are"
-        )
-    return dict(_fields(value)).get(1, b"").decode()
+    return name.removeprefix(_PACKAGE), dict(_fields(wrapped.get(2, b""))).get(1, b"")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field that is a string of bytes."""
+    size = len(content)
+    head = bytearray((number << 3 | _BYTES,))
+    while size >= 0x80:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + content
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:

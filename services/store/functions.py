@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS, REGISTRY
-from penstock.sql.functions.base import NO_LIMIT, Function
 from penstock.sql.functions.duckdb import Arguments, DuckForm
 from services.store.binding import Context
 
@@ -40,9 +39,11 @@ def _checked(name: str, form: DuckForm, least: int, most: int, signature: str) -
     """Return *form* for calls with the right number of arguments."""
 
     def make(args: Arguments, context: Context) -> exp.Expr:
-        if not least <= len(args) <= most:
+        distinct = args[0].expressions[1:] if args and isinstance(args[0], exp.Distinct) else []
+        count = len(args) + len(distinct)
+        if not least <= count <= most:
             raise SqlSemanticError(
-                f"{name}() does not take {len(args)} arguments",
+                f"{name}() does not take {count} arguments",
                 code="E_FUNCTION_ARGUMENT",
                 hint=signature,
             )
@@ -53,16 +54,10 @@ def _checked(name: str, form: DuckForm, least: int, most: int, signature: str) -
 
 def _scalars() -> dict[str, _Make]:
     return {
-        name: _checked(name, function.duckdb, *_arity(function), function.signature)
+        name: _checked(name, function.duckdb, *function.arity, function.signature)
         for name, function in REGISTRY.items()
         if function.duckdb is not None
     }
-
-
-def _arity(function: Function) -> tuple[int, int]:
-    """Return the arity that a query has: the limits of a call in a stream do not bind it."""
-    least, most = function.arity
-    return least, NO_LIMIT if function.parameters and function.parameters[-1].repeated else most
 
 
 def _aggregates() -> dict[str, _Make]:

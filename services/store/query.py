@@ -18,8 +18,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog.model import Table
-from penstock.duck import Bounds, Engine, explain_error
+from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
+from penstock.rows.parameters import Parameters
 from penstock.sql import parse
 from penstock.sql.statements import Query
 from services.store.images import Images
@@ -27,7 +28,10 @@ from services.store.partitions import Partitions
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import Resolver
 from services.store.table_source import TableSource
+from services.store.time_texts import explain_cast
 
+#: databases that wait for the next query of their tables
+_IDLE = 8
 #: metadata of a result's schema: up to where each log was read
 POSITIONS = b"penstock.positions"
 #: (database, name, table) of what is to be read; raises AuthError
@@ -49,13 +53,16 @@ class QueryLimits:
 
 
 class Queries:
-    """Thread-safe: every query has a connection of its own."""
+    """Thread-safe: every query has a connection of its own, and a database that is only its own
+    as long as it runs.
+    """
 
     def __init__(self, partitions: Partitions, resolver: Resolver, limits: QueryLimits) -> None:
         self._partitions = partitions
         self._resolver = resolver
         self._source = TableSource(resolver)
         self._limits = limits
+        self._databases = Databases(limits.bounds, _IDLE)
 
     def run(
         self,
@@ -63,6 +70,7 @@ class Queries:
         database: str,
         timezone: str = "UTC",
         *,
+        parameters: Parameters | None = None,
         positions: bool = False,
         permit: Permit | None = None,
     ) -> pa.Table:
@@ -70,6 +78,7 @@ class Queries:
         each table was read.
 
         Args:
+            parameters: for the placeholders in *sql*.
             permit: told each table of it, by its names and (if there is one) as it is, to refuse
                 it; None: all may be read.
 
@@ -80,7 +89,7 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        statements = parse(sql)
+        statements = parse(sql, parameters, timezone)
         if len(statements) != 1 or not isinstance(statements[0], Query):
             raise SqlSemanticError(
                 "the store answers one SELECT at a time",
@@ -89,7 +98,7 @@ class Queries:
         statement = statements[0]
         if permit is not None:
             self._check(statement, database, permit)
-        engine = Engine(self._limits.bounds)
+        engine = Engine(self._limits.bounds, self._databases)
         try:
             with engine.in_time():
                 images = self.images()
@@ -102,12 +111,14 @@ class Queries:
                     self._limits.max_rows,
                 )
                 table = run.result()
+            if not run.has_functions:
+                engine.keep()
             if not positions:
                 return table
             metadata = table.schema.metadata or {}
             return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(run.positions)})
         except duckdb.Error as error:
-            raise explain_error(error) from None
+            raise explain_cast(error, statement) or explain_error(error) from None
         finally:
             engine.close()
 

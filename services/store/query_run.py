@@ -18,17 +18,20 @@ from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
 from penstock.sql.functions import QUERY_ONLY
-from penstock.sql.plan import Column
 from penstock.sql.planning.view import SchemaView
+from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
-from services.store.binding import BoundTable, Context
+from services.store.binding import BoundTable, Context, columns_of
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
+from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
+from services.store.scope import EVERYTHING, Scope, scope_of
 from services.store.table_source import TableSource
+from services.store.time_texts import check_times
 from services.store.translate import query
 from services.store.user_functions import register
 from services.store.windowed import evaluate
@@ -85,14 +88,21 @@ class QueryRun:
         #: relations that stand for tables and computed windows
         self._relations: set[str] = set()
         self._tables: dict[str, BoundTable] = {}
-        self._types: dict[str, str] = {}
+        #: columns of computed windows, by relation
+        self._windows: dict[str, TableColumns] = {}
         #: "topic:partition" → offset of the first record that was not read
         self.positions: dict[str, int] = {}
 
     def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
         return self._source.resolve(database, table, statement)
 
-    def relation(self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable) -> str:
+    def relation(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: ResolvedTable,
+        scope: Scope = EVERYTHING,
+    ) -> str:
         if found.external is not None:
             return self._fetch_external(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
@@ -102,7 +112,7 @@ class QueryRun:
             place = f"{found.table.topic}:{partition}"
             self.positions[place] = min(view.next, self.positions.get(place, view.next))
         return self._source.relation(
-            con, prefix, found, self._images, places=self._places(found.table)
+            con, prefix, found, self._images, places=self._places(found.table), scope=scope
         )
 
     def _places(self, table: Table) -> list[str]:
@@ -138,6 +148,11 @@ class QueryRun:
         listed = ", ".join(f"CAST({quote(c)} AS {types[c]}) AS {quote(c)}" for c in columns)
         return f"SELECT tbname, {listed} FROM {name}"
 
+    @property
+    def has_functions(self) -> bool:
+        """Whether users' functions were made known to the database, which holds them for good."""
+        return bool(self._functions)
+
     def view(self) -> SchemaView:
         return self._source.view()
 
@@ -156,6 +171,7 @@ class QueryRun:
             if select.args.get("window") is not None:
                 tree = self._compute_windows(tree, select)
         self._check_functions(tree)
+        bound = self._bind_names(tree)
         for node in list(tree.find_all(exp.Table)):
             self._bind(tree, node)
         context = Context(
@@ -165,6 +181,8 @@ class QueryRun:
             frozenset(self._relations),
             self._moment,
         )
+        check_times(tree, self._request.statement, self._request.timezone)
+        tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         installed = install(
             self._engine.con, context.needed.values(), self._request.statement.source
@@ -182,7 +200,24 @@ class QueryRun:
                 code="E_RESULT_TOO_LARGE",
                 hint="narrow the query, or use `penstock export`",
             )
-        return arrow.cast(pa.schema([self._with_type(f) for f in arrow.schema]))
+        fields = zip(arrow.schema, bound.outputs, strict=True)
+        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+
+    def _bind_names(self, tree: exp.Query) -> BoundQuery:
+        """Find what every name of *tree* means and every expression's type. Raises SqlError."""
+        statement = self._request.statement
+        view = self._source.view()
+        return bind(
+            tree,
+            QueryScope(statement.source, self._columns, self._request.timezone, view.function),
+        )
+
+    def _columns(self, table: exp.Table) -> TableColumns:
+        """Return the columns of a table or of computed windows that a FROM names."""
+        if table.name in self._windows and not table.db:
+            return self._windows[table.name]
+        statement = self._request.statement
+        return columns_of(self._source.resolve(self._request.database, table, statement).table)
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is
@@ -227,10 +262,6 @@ class QueryRun:
             f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint
         )
 
-    def _with_type(self, field: pa.Field) -> pa.Field:
-        known = self._types.get(field.name.lower())
-        return field.with_metadata({"type": known}) if known else field
-
     def _bind(self, tree: exp.Query, table: exp.Table) -> None:
         """Make *table* a temporary view and let the tree name it; its alias stays what the query
         calls it.
@@ -244,27 +275,16 @@ class QueryRun:
             needed = pushdown.find_needs(found.external, tree, table)
             rows = self._fetch_external(name, found, *needed)
         else:
-            rows = self.relation(self._engine.con, name, found)
+            scope = scope_of(table, found.table, self._request.timezone)
+            rows = self.relation(self._engine.con, name, found, scope)
         self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
         self._relations.add(name)
         columns = (*found.table.columns, *found.table.tags)
-        times = frozenset(c.name.lower() for c in columns if c.type.kind == "TIMESTAMP")
-        self._tables[alias] = BoundTable(
-            name, tuple(c.name for c in columns), times, found.table.precision
-        )
-        self._note_types(columns)
+        self._tables[alias] = BoundTable(name, tuple(c.name for c in columns))
         table.set("db", None)
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
         table.set("this", exp.to_identifier(name))
-
-    def _note_types(self, columns: Sequence[Column]) -> None:
-        """Remember the types of columns by name; a name with several types has none."""
-        for column in columns:
-            text = str(column.type)
-            known = self._types.setdefault(column.name.lower(), text)
-            if known != text:
-                self._types[column.name.lower()] = ""
 
     def _compute_windows(self, tree: exp.Query, select: exp.Select) -> exp.Query:
         """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay
@@ -282,16 +302,17 @@ class QueryRun:
         name = self._names.make()
         self._engine.con.register(name, rows.frame.to_arrow())
         self._relations.add(name)
+        self._windows[name] = rows.columns
         outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
         for key in ("order", "limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
+        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
         if outer.args.get("order") is not None:
             outer.set(
                 "order",
                 outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}),
             )
-        self._types.update({c.lower(): t for c, t in rows.types.items()})
         if select is tree or select.parent is None:
             return outer
         select.replace(outer)
@@ -305,6 +326,13 @@ def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
     )
     name = outputs.get(str(text).lower())
     return exp.column(name, quoted=True) if name else node
+
+
+def _with_type(field: pa.Field, output: Output) -> pa.Field:
+    """Let a field of the answer say its column type; of NULL nobody knows one."""
+    if output.type.kind == "NULL":
+        return field
+    return field.with_metadata({"type": str(output.type)})
 
 
 def _is_unordered(tree: exp.Query) -> bool:

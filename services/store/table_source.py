@@ -16,6 +16,7 @@ from services.store.images import Images
 from services.store.partitions import layout_of
 from services.store.relation import Relation, literal, quote
 from services.store.resolve import ResolvedTable, Resolver
+from services.store.scope import EVERYTHING, Scope
 
 
 class TableSource:
@@ -42,9 +43,10 @@ class TableSource:
         images: Images,
         *,
         places: Collection[str] = (),
+        scope: Scope = EVERYTHING,
     ) -> str:
         """Return the SQL of the live rows of a table or child table, as of one moment of its
-        partitions.
+        partitions; at least those of *scope*.
         """
         table = found.table
         columns = _columns(table)
@@ -58,7 +60,9 @@ class TableSource:
                 members,
                 lambda *o: self._origin(con, prefix, images, *o),
             )
-        _, image = images.of(table)
+        if found.child is not None:
+            scope = scope.among([found.child])
+        image = scope.narrow(images.of(table)[1], table)
         relation = Relation(con, prefix, layout_of(table), columns, image, places=places)
         return self._within_keep(
             table, relation.sql(None if found.child is None else [found.child])
@@ -80,7 +84,8 @@ class TableSource:
         if table is None:
             return None
         columns = _columns(table)
-        _, image = images.of(table)
+        scope = EVERYTHING.among(tables) if table.kind == "stable" else EVERYTHING
+        image = scope.narrow(images.of(table)[1], table)
         relation = Relation(con, f"{prefix}_o{number}", layout_of(table), columns, image)
         rows = self._within_keep(table, relation.sql(tables if table.kind == "stable" else None))
         name = "tbname" if table.kind == "stable" else f"{literal(tables[0])} AS tbname"

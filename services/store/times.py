@@ -1,19 +1,13 @@
-"""Times in a query: literals in the session's zone, durations, and arithmetic that has to do with
-either.
-"""
+"""Times in a query: durations as DuckDB writes them, and times written as text."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
-from penstock.sql import nodes
+from penstock.sql.compile.constants import ticks_of
 from penstock.sql.plan import Duration
-from services.store.binding import BoundTable, Context
-from services.store.functions import TIME_FUNCTIONS, function_name
+from penstock.sql.words import TIME_FORMS
 
 _UNIT = {
     "b": "NANOSECOND",
@@ -27,8 +21,6 @@ _UNIT = {
     "n": "MONTH",
     "y": "YEAR",
 }
-#: key of a note in `meta`: times or durations are in it
-_TIMELY = "timely"
 
 
 def interval(duration: Duration) -> exp.Expr:
@@ -43,75 +35,29 @@ def interval(duration: Duration) -> exp.Expr:
     )
 
 
-def rewrite_sides(node: exp.Expr, sides: tuple[str, ...], context: Context) -> None:
-    """Where one side of a comparison is a time column, make the literals on the others times."""
-    bound = next(
-        (b for side in sides if (b := context.time_table(node.args[side])) is not None), None
-    )
-    if bound is not None:
-        for side in sides:
-            node.set(side, time_literal(node.args[side], bound, context.timezone))
-
-
-def time_literal(node: exp.Expr, bound: BoundTable, timezone: str) -> exp.Expr:
-    """Return a literal beside a time column as a time: a number is ticks of the database, a text is
-    a time in the session's zone unless it names its own.
+def read_time(text: str, precision: str, timezone: str) -> int:
+    """Return the ticks of a time written as text, in *timezone* unless it names its own. Raises
+    SqlSemanticError.
     """
+    ticks = ticks_of(text, precision, timezone)
+    if ticks is None:
+        raise SqlSemanticError(
+            f"'{text[:80]}' is no time",
+            code="E_TYPE",
+            hint=TIME_FORMS,
+        )
+    return ticks
+
+
+def literal_ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
+    """Return the ticks of a number or a text beside a time; None for anything else."""
     negative = isinstance(node, exp.Neg)
     literal = node.this if negative else node
     if not isinstance(literal, exp.Literal):
-        return node
-    if not literal.is_string:
-        ticks = int(literal.this) * (-1 if negative else 1)
-        return _moment(ticks, bound.precision)
-    try:
-        moment = datetime.fromisoformat(literal.this.strip())
-    except ValueError:
-        raise SqlSemanticError(
-            f"'{literal.this}' is no time",
-            hint="write it as 2024-01-31 12:00:00.000 or as a number of ticks",
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(timezone))
-    text = moment.astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ")
-    return exp.cast(
-        exp.Literal.string(text),
-        exp.DataType.build(
-            "TIMESTAMP_NS" if bound.precision == "ns" else "TIMESTAMP", dialect="duckdb"
-        ),
-    )
-
-
-def _moment(ticks: int, precision: str) -> exp.Expr:
-    function = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}[
-        precision
-    ]
-    return exp.Anonymous(this=function, expressions=[exp.Literal.number(ticks)])
-
-
-def is_time_arithmetic(node: exp.Expr, context: Context) -> bool:
-    """Tell if times or durations are anywhere in *node*; found once for each node of a query."""
-    known = node.meta.get(_TIMELY)
-    if known is None:
-        _mark_times(node, context)
-        known = node.meta[_TIMELY]
-    return bool(known)
-
-
-def _mark_times(root: exp.Expr, context: Context) -> None:
-    """Note at every node below *root* if times or durations are in it: from the leaves up, each
-    looked at once.
-    """
-    for node in reversed(list(root.walk(bfs=True))):
-        node.meta[_TIMELY] = _is_time(node, context) or any(
-            child.meta.get(_TIMELY) for child in node.iter_expressions()
-        )
-
-
-def _is_time(node: exp.Expr, context: Context) -> bool:
-    """Tell if *node* itself is a time or a duration."""
-    return (
-        isinstance(node, nodes.DurationLiteral | exp.Interval)
-        or function_name(node) in TIME_FUNCTIONS
-        or context.time_table(node) is not None
-    )
+        return None
+    text = str(literal.this)
+    if literal.is_string:
+        return None if negative else ticks_of(text, precision, timezone)
+    if not text.isdecimal():
+        return None
+    return -int(text) if negative else int(text)

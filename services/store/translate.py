@@ -1,59 +1,39 @@
 """A query of the penstock dialect as DuckDB understands it.
 
-Pure tree rewriting: names are bound to relations by the caller, clauses that only Penstock has are
-gone or refused, and functions get DuckDB's names. What DuckDB computes differently is written out
-(population variance, time literals in the session's zone).
+Pure tree rewriting: names and types are bound (`penstock.sql.relational`), tables are relations of
+the caller's, clauses that only Penstock has are gone or refused. Values are converted by their
+types (`conversions`), and functions get DuckDB's names.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from penstock.duck import print_query
-from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
+from penstock.sql.relational import AGGREGATE_NAMES, binding_of, note
 from penstock.udf import UserFunction
-from services.store.binding import TIME_ALIASES, BoundTable, Context
+from services.store.binding import BoundTable, Context
+from services.store.conversions import assure, convert
 from services.store.functions import FUNCTIONS, arguments, function_name
-from services.store.times import interval, is_time_arithmetic, rewrite_sides, time_literal
+from services.store.times import interval
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
 #: functions of the first or last row in time order
 _BY_TIME = frozenset({"first", "last", "last_row"})
 #: functions that choose a row, whose other columns may stand beside them
 _PICKERS = _BY_TIME | {"min", "max"}
-_AGGREGATES = {
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "first",
-    "last",
-    "last_row",
-    "spread",
-    "stddev",
-    "std",
-    "stddev_pop",
-    "stddev_samp",
-    "var_pop",
-    "var_samp",
-    "variance",
-    "variance_pop",
-    "apercentile",
-    "percentile",
-    "hyperloglog",
-    "mode",
-    "group_concat",
-}
 
 
 def query(tree: exp.Query, context: Context) -> str:
-    """Return DuckDB's text for a query whose tables are bound and whose window clauses have been
-    evaluated away.
+    """Return DuckDB's text for a bound query whose tables are relations and whose window
+    clauses have been evaluated away.
     """
-    rewritten = tree.transform(_select, context).transform(_rewrite, context, copy=False)
+    converted = tree.copy()
+    convert(converted, context.timezone)
+    selected = converted.transform(_select, context, copy=False)
+    rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
     return print_query(
@@ -73,19 +53,33 @@ def own_name(function: UserFunction) -> str:
 
 def _select(node: exp.Expr, context: Context) -> exp.Expr:
     """Write out what a SELECT of ours leaves to be understood: PARTITION BY without a window
-    groups; `SELECT *` leaves tbname out; `last(*)` is one last() a column.
+    groups, rows come in time order, and columns have the types they are bound to.
     """
     if not isinstance(node, exp.Select):
         return node
-    items = [one for item in node.expressions for one in _split_call(_name_as_written(item))]
-    node.set("expressions", [e for item in items for e in _expand(item, context, node)])
-    aggregated = any(_aggregates(e) for e in node.expressions)
+    having = node.args.get("having")
+    items = node.expressions if having is None else [*node.expressions, having.this]
+    aggregated = any(aggregates(item) for item in items)
     _group_by_partition(node, aggregated)
     if not aggregated:
         _order_by_time(node, context)
     elif not node.args.get("group"):
         _take_companions(node, context)
+    if node.args.get("distinct") is not None:
+        _order_by_position(node)
+    node.set("expressions", [assure(item) for item in node.expressions])
     return node
+
+
+def _order_by_position(node: exp.Select) -> None:
+    """Order by the number of a column what is ordered by its expression: of distinct rows DuckDB
+    knows the columns alone, and those are given their types.
+    """
+    order = node.args.get("order")
+    items = [item.unalias() for item in node.expressions]
+    for ordered in order.expressions if order is not None else []:
+        if ordered.this in items and not isinstance(ordered.this, exp.Column | exp.Literal):
+            ordered.set("this", exp.Literal.number(items.index(ordered.this) + 1))
 
 
 def _group_by_partition(node: exp.Select, aggregated: bool) -> None:
@@ -115,65 +109,11 @@ def _only_table(node: exp.Select, context: Context) -> BoundTable | None:
     return next((b for b in context.tables.values() if b.name == source.this.name), None)
 
 
-def _name_as_written(item: exp.Expr) -> exp.Expr:
-    """Call a column without a name of its own as it was written: `count(*)`."""
-    if isinstance(item, exp.Alias | exp.Column | exp.Star) or not item.meta.get("sql"):
-        return item
-    if _is_of_all_columns(item):
-        return item
-    return exp.alias_(item, str(item.meta["sql"]), quoted=True)
-
-
-def _is_of_all_columns(item: exp.Expr) -> bool:
-    """Tell if *item* is `first(*)`, `last(*)` or `last_row(*)`."""
-    return function_name(item) in _BY_TIME and any(isinstance(a, exp.Star) for a in arguments(item))
-
-
-def _split_call(item: exp.Expr) -> list[exp.Expr]:
-    """Write `last(a, b)` as `last(a), last(b)`."""
-    call = item.unalias()
-    if function_name(call) not in _BY_TIME or len(call.expressions) < 2:
-        return [item]
-    name = str(call.this)
-    single = (exp.Anonymous(this=name, expressions=[a.copy()]) for a in call.expressions)
-    return [
-        exp.alias_(one, f"{name}({a.sql(dialect='penstock')})", quoted=True)
-        for one, a in zip(single, call.expressions, strict=True)
-    ]
-
-
-def _expand(item: exp.Expr, context: Context, select: exp.Select) -> list[exp.Expr]:
-    """Write out `last(*)` and what `*` stands for: all columns but tbname."""
-    if isinstance(item, exp.Star):
-        if any(isinstance(source, exp.Table) for source in _sources(select)):
-            item.set("except_", [exp.to_identifier("tbname")])
-        return [item]
-    if not _is_of_all_columns(item):
-        return [item]
-    name = function_name(item)
-    bound = context.first_table
-    if bound is None:
-        raise SqlSemanticError(f"{name}(*) needs a table", code="E_QUERY", hint="add FROM")
-    return [
-        exp.alias_(
-            exp.Anonymous(this=name, expressions=[exp.column(c, quoted=True)]), c, quoted=True
-        )
-        for c in bound.columns
-    ]
-
-
-def _sources(select: exp.Select) -> list[exp.Expr]:
-    """Return what a select reads: its FROM and its joins."""
-    clause = select.args.get("from_")
-    joined = [join.this for join in select.args.get("joins") or []]
-    return joined if clause is None else [clause.this, *joined]
-
-
-def _aggregates(node: exp.Expr) -> bool:
+def aggregates(node: exp.Expr) -> bool:
+    """Tell if *node* has an aggregate of its own SELECT in it."""
     return any(
-        (isinstance(n, exp.AggFunc) or function_name(n) in _AGGREGATES)
-        and n.find_ancestor(exp.Subquery, exp.Window) is None
-        for n in node.walk()
+        function_name(n) in AGGREGATE_NAMES
+        for n in node.walk(prune=lambda n: isinstance(n, exp.Query))
     )
 
 
@@ -193,10 +133,14 @@ def _take_companions(node: exp.Select, context: Context) -> None:
     function = "arg_min" if picker in ("min", "first") else "arg_max"
 
     def take(item: exp.Expr) -> exp.Expr:
-        if _aggregates(item) or not item.find(exp.Column):
+        if aggregates(item) or not item.find(exp.Column):
             return item
+        binding = binding_of(item)
         value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])
-        return exp.alias_(value, item.output_name or item.name, quoted=True)
+        taken = exp.alias_(value, item.output_name or item.name, quoted=True)
+        if binding is not None:
+            note(taken, binding)
+        return taken
 
     node.set("expressions", [take(item) for item in node.expressions])
 
@@ -205,18 +149,13 @@ def _take_companions(node: exp.Select, context: Context) -> None:
 
 
 def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
-    replaced = _replace_own(node, context)
+    replaced = _replace_own(node)
     if replaced is not None:
         return replaced
-    _rewrite_times(node, context)
-    if isinstance(node, _ARITHMETIC) and not is_time_arithmetic(node, context):
-        if not _is_real(node.this, context):
-            # arithmetic gives DOUBLE, as in streams
-            node.set("this", exp.cast(node.this, "DOUBLE"))
     return _rewrite_call(node, context)
 
 
-def _replace_own(node: exp.Expr, context: Context) -> exp.Expr | None:
+def _replace_own(node: exp.Expr) -> exp.Expr | None:
     """Return DuckDB's form of what only our dialect has."""
     if isinstance(node, nodes.DurationLiteral):
         return interval(node.duration)
@@ -224,23 +163,7 @@ def _replace_own(node: exp.Expr, context: Context) -> exp.Expr | None:
         return exp.Anonymous(this="regexp_matches", expressions=[node.this, node.expression])
     if isinstance(node, nodes.TypeName):
         return exp.DataType.build(_cast_type(node.name), dialect="duckdb", udt=True)
-    if isinstance(node, exp.Column) and node.name.lower() in TIME_ALIASES:
-        bound = context.of(node)
-        if bound is not None:
-            return exp.column(bound.time_column, table=node.table or None, quoted=True)
     return None
-
-
-def _rewrite_times(node: exp.Expr, context: Context) -> None:
-    """Make literals that a time column is compared with times."""
-    if isinstance(node, _COMPARISONS):
-        rewrite_sides(node, ("this", "expression"), context)
-    elif isinstance(node, exp.Between):
-        rewrite_sides(node, ("this", "low", "high"), context)
-    elif isinstance(node, exp.In) and (bound := context.time_table(node.this)) is not None:
-        node.set(
-            "expressions", [time_literal(e, bound, context.timezone) for e in node.expressions]
-        )
 
 
 def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
@@ -255,6 +178,9 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
     elif name in FUNCTIONS:
         # what is replaced is not descended into, so its arguments are rewritten here
         args = [_rewrite_argument(a, context) for a in node.expressions]
+        binding = binding_of(node)
+        if binding is not None:
+            context = replace(context, precision=binding.precision)
         return FUNCTIONS[name](args, context)
     return node
 
@@ -271,11 +197,6 @@ def _written_as_call(node: exp.Trim) -> exp.Anonymous:
     side = exp.Literal.string(node.args.get("position") or "BOTH")
     what = node.args.get("expression") or exp.Literal.string(" ")
     return exp.Anonymous(this="trim", expressions=[node.this, side, what])
-
-
-def _is_real(node: exp.Expr, context: Context) -> bool:
-    """Tell if *node* is arithmetic, which gives DOUBLE already."""
-    return isinstance(node, _ARITHMETIC) and not is_time_arithmetic(node, context)
 
 
 def _cast_type(text: str) -> str:

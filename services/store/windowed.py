@@ -12,22 +12,27 @@ import duckdb
 import polars as pl
 from sqlglot import exp
 
+from penstock.catalog.model import Table
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import TICKS_PER_SECOND, Duration, StreamPlan, Trigger
+from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
+from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
-from services.store.binding import BoundTable, Context
+from services.store import interval_sql
+from services.store.binding import Context, columns_of
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
+from services.store.scope import Scope, scope_of
 from services.store.translate import query
 
 _RESULT = "_penstock_windows"
 #: of a second
 _NANOS = 1_000_000_000
 _TBNAME = "_penstock_tbname"
+_REALS = ("FLOAT", "DOUBLE")
 
 
 class Tables(Protocol):
@@ -36,7 +41,11 @@ class Tables(Protocol):
     def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable: ...
 
     def relation(
-        self, con: duckdb.DuckDBPyConnection, prefix: str, found: ResolvedTable
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: ResolvedTable,
+        scope: Scope,
     ) -> str: ...
 
     def view(self) -> SchemaView: ...
@@ -45,12 +54,14 @@ class Tables(Protocol):
 @dataclass(frozen=True)
 class Windows:
     """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for.
+    those that were asked for, `columns` the types of all. `keys` name columns of it that tell
+    partitions apart.
     """
 
     frame: pl.DataFrame
     shown: list[str]
-    types: dict[str, str]
+    columns: TableColumns
+    keys: list[str]
 
 
 class _Rows:
@@ -95,9 +106,19 @@ def evaluate(
         )
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
-    rows = _fetch(queries, con, select, found, timezone, moment)
+    source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
+    grouped = interval_sql.sql(plan, source_rows) if whole else None
+    if grouped is not None:
+        return _shape(plan, _grouped(con, plan, grouped), select)
+    rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     return _shape(plan, emission.rows, select)
+
+
+def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
+    """The windows that DuckDB has computed, as the kernels give them."""
+    rows = pl.DataFrame(con.sql(text).to_arrow_table())
+    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
 
 
 def _plan(
@@ -126,6 +147,7 @@ def _plan(
         stream=Name("query", database),
         target=Name(_RESULT, database),
         query=inner,
+        of_query=True,
         options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )
     return plan_stream(
@@ -133,28 +155,44 @@ def _plan(
     ).plan
 
 
-def _fetch(
+def _source_rows(
     queries: Tables,
     con: duckdb.DuckDBPyConnection,
+    statement: Query,
     select: exp.Select,
     found: ResolvedTable,
     timezone: str,
-    moment: int,
+) -> tuple[str, bool]:
+    """FROM and WHERE of the table's rows, and whether DuckDB alone may decide which those are."""
+    table = found.table
+    source = select.args["from_"].this
+    scope = scope_of(source, table, timezone)
+    relation = queries.relation(con, "_penstock_window_source", found, scope)
+    text = f"FROM ({relation}) AS {quote(source.alias_or_name)}"
+    where = select.args.get("where")
+    if where is None:
+        return text, True
+    if not _pushable(where):
+        return text, False
+    condition = _condition(statement, select, found, timezone)
+    # DuckDB takes NaN for whatever the statistics of a file say of its other values
+    reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
+    named = {c.name.lower() for c in where.find_all(exp.Column)}
+    return f"{text} WHERE {condition}", not named & reals
+
+
+def _times(table: Table) -> list[str]:
+    return [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
+
+
+def _fetch(
+    con: duckdb.DuckDBPyConnection, table: Table, source_rows: str, moment: int
 ) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
-    table = found.table
-    relation = queries.relation(con, "_penstock_window_source", found)
     columns = [c.name for c in (*table.columns, *table.tags)]
-    times = [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
+    times = _times(table)
     listed = ", ".join(["tbname", *(quote(c) for c in columns)])
-    text = f"SELECT {listed} FROM ({relation}) AS {quote(select.args['from_'].this.alias_or_name)}"
-    where = select.args.get("where")
-    if where is not None and _pushable(where):
-        bound = BoundTable("", tuple(columns), frozenset(t.lower() for t in times), table.precision)
-        context = Context({select.args["from_"].this.alias_or_name.lower(): bound}, timezone)
-        condition = query(exp.select("1").where(where.this.copy()), context).split(" WHERE ", 1)[1]
-        text += f" WHERE {condition}"
-    rows = pl.DataFrame(con.sql(text).to_arrow_table())
+    rows = pl.DataFrame(con.sql(f"SELECT {listed} {source_rows}").to_arrow_table())
     types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
     return rows.with_columns(
         *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),
@@ -164,6 +202,17 @@ def _fetch(
         _now=pl.lit(moment // (_NANOS // TICKS_PER_SECOND[table.precision]), pl.Int64),
         _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")
+
+
+def _condition(statement: Query, select: exp.Select, found: ResolvedTable, timezone: str) -> str:
+    """Return DuckDB's text of WHERE, over the one table that FROM names."""
+    source = select.args["from_"].this
+    narrow = exp.select("1").from_(source.copy()).where(select.args["where"].this.copy())
+    scope = QueryScope(statement.source, lambda _: columns_of(found.table), timezone)
+    bound = bind(narrow, scope).tree
+    bound.args["from_"].this.set("db", None)
+    text = query(bound, Context({}, timezone, relations=frozenset((source.name,))))
+    return text.split(" WHERE ", 1)[1]
 
 
 def _pushable(where: exp.Where) -> bool:
@@ -190,7 +239,12 @@ def _pushable(where: exp.Where) -> bool:
 def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> Windows:
     target = plan.target
     schema = {c.name: c.type.polars() for c in target.columns}
-    frame = rows.select(list(schema)) if rows is not None else pl.DataFrame(schema=schema)
+    keys = {f"_penstock_key_{n}": c for n, c in enumerate(_partition_columns(plan))}
+    if rows is None:
+        of_keys = {name: c.type.polars() for name, c in keys.items()}
+        frame = pl.DataFrame(schema={**schema, **of_keys})
+    else:
+        frame = rows.select(*schema, **{name: pl.col(c.name) for name, c in keys.items()})
     frame = frame.with_columns(
         pl.col(c.name).cast(pl.Datetime(target.precision))
         for c in target.columns
@@ -205,8 +259,19 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
         )
     names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
     frame = frame.sort(target.columns[0].name).rename(names)
+    columns = (Output(names[c.name], c.type, target.precision) for c in target.columns)
     return Windows(
         frame,
         [names[c.name] for c in target.columns[added:]],
-        {names[c.name]: str(c.type) for c in target.columns},
+        TableColumns(tuple(columns), target.precision, stored=False),
+        list(keys),
     )
+
+
+def _partition_columns(plan: StreamPlan) -> list[Column]:
+    """Return the columns of results that order partitions: their keys, then the group's number,
+    which no two partitions share.
+    """
+    keys = {key.alias.lower() for key in plan.keys}
+    selected = [c for c in plan.target.columns if c.name.lower() in {*keys, _TBNAME}]
+    return [*selected, *plan.target.tags]

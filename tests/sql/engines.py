@@ -11,14 +11,20 @@ import pyarrow as pa
 from penstock.duck.helpers import install
 from penstock.sql.compile import compile_expression
 from penstock.sql.parser import parse_one
+from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
+from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
 from tests.sql.rows import COLUMNS
 
 #: 2027-01-15 07:59:59.123 UTC
 MOMENT = 1_799_999_999_123_456_789
-_TABLE = BoundTable("t", tuple(COLUMNS), frozenset({"ts"}), "ms")
+_TABLE = BoundTable("t", tuple(COLUMNS))
+#: `_row` numbers the rows
+_COLUMNS = TableColumns(
+    tuple(Output(n, t) for n, t in {**COLUMNS, "_row": ColumnType("INT UNSIGNED")}.items())
+)
 
 
 def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -46,7 +52,8 @@ class DuckRows:
             f"SELECT {text} AS found FROM t{'' if aggregate else ' ORDER BY _row'}"
         )
         assert isinstance(statement, Query)
-        translated = query(statement.query, context)
+        scope = QueryScope(statement.source, lambda _: _COLUMNS, timezone)
+        translated = query(bind(statement.query, scope).tree, context)
         con = duckdb.connect(config={"threads": 1})
         try:
             con.register("_rows", self._frame.to_arrow())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from penstock.cli.query import slices
+from penstock.cli.export import slices
 from penstock.client.connection import connect
 from penstock.mesh.running import RunningMesh
 
@@ -52,7 +52,11 @@ def test_export_has_every_row_in_order_of_time(mesh: RunningMesh, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["m.parquet"]
 
     shown = penstock(mesh, "sql", "SELECT count(*) AS n FROM cli_export.meters")
-    assert shown.returncode == 0 and shown.stdout.split() == ["n", "300"]
+    assert shown.returncode == 0 and shown.stdout.split() == ["n", "───", "300"]
+    script = tmp_path / "count.sql"
+    script.write_text("SELECT count(*) AS n FROM cli_export.meters", encoding="utf-8")
+    shown = penstock(mesh, "sql", "-f", str(script), "-o", "csv")
+    assert shown.returncode == 0 and shown.stdout == "n\n300\n"
 
 
 def test_errors_are_short_and_say_where(mesh: RunningMesh, tmp_path: Path) -> None:

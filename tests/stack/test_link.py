@@ -289,6 +289,9 @@ def test_drivers_of_flight_sql_read_tables(serving: RunningMesh) -> None:
             "SELECT v, note, site FROM adbc.meters WHERE v < 500 ORDER BY v", connection
         )
         assert found["v"].to_list() == list(range(500)) and found["note"].dtype == pl.String
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT v FROM adbc.meters WHERE v = ?", (7,))
+            assert cursor.fetchall() == [(7,)]
         with (
             connection.cursor() as cursor,
             pytest.raises((ProgrammingError, OperationalError), match="E_TABLE_NOT_EXIST"),

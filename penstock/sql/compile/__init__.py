@@ -7,7 +7,14 @@ first) and types that do not fit are errors with place and way out.
 """
 
 from penstock.sql.compile.compiler import Functions, nothing
-from penstock.sql.compile.expression import compile_expression, parse_expression
+from penstock.sql.compile.expression import NODES, compile_expression, parse_expression
 from penstock.sql.functions.base import Compiled
 
-__all__ = ["Compiled", "Functions", "compile_expression", "nothing", "parse_expression"]
+__all__ = [
+    "NODES",
+    "Compiled",
+    "Functions",
+    "compile_expression",
+    "nothing",
+    "parse_expression",
+]

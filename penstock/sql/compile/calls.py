@@ -106,14 +106,14 @@ def _refuse_unknown(compiler: Compiler, node: exp.Anonymous, name: str) -> NoRet
         why, instead = FORBIDDEN[name]
         compiler.refuse(
             node,
-            f"{name}() is not possible in a stream: {why}",
+            f"{name}() is not possible here: {why}",
             code="E_FORBIDDEN_FUNC",
             hint=f"instead: {instead}",
         )
     if name in RANDOM:
         compiler.refuse(
             node,
-            f"{name}() is not possible in a stream: a replay would give another result",
+            f"{name}() is not possible here: each run would give another result",
             code="E_FORBIDDEN_FUNC",
         )
     if name in AGGREGATES:
@@ -132,10 +132,7 @@ def _refuse_aggregate(compiler: Compiler, node: exp.Anonymous, name: str) -> NoR
         node,
         f"{name}() is an aggregate and cannot stand here",
         code="E_AGGREGATE_HERE",
-        hint=(
-            "aggregates belong into the select list of a stream with a window, and not into each"
-            " other"
-        ),
+        hint=("aggregates belong into the select list beside a window, and not into each other"),
     )
 
 

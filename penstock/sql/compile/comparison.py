@@ -10,9 +10,11 @@ import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile.compiler import Compiler, NodeCompiler
+from penstock.sql.compile.constants import ticks_of
 from penstock.sql.functions.base import BOOL, NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.convert import convert
 from penstock.sql.functions.time import parse_iso
+from penstock.sql.words import TIME_FORMS
 from penstock.types import ColumnType
 
 #: text that reads as a number
@@ -158,16 +160,14 @@ def _as_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Ex
 
 
 def _literal_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Expr) -> pl.Expr:
-    ticks = pl.select(parse_iso(pl.lit(value.value), compiler.scope)).item()
+    ticks = ticks_of(value.value, compiler.scope.precision, compiler.scope.timezone)
     if ticks is None:
         compiler.refuse(
             node,
             f"'{value.value}' is no time",
             code="E_TYPE",
             detail=f"comparison: {beside.type} and {value.type} do not fit",
-            hint=(
-                "write '2024-01-31 12:00:00', with an offset such as +08:00 if it is not local time"
-            ),
+            hint=TIME_FORMS,
         )
     return pl.lit(ticks, pl.Int64)
 

@@ -95,7 +95,7 @@ class Compiler:
             return value
         names = value.expr.meta.root_names()
         if len(names) > _MAX_COLUMN_REFERENCES:
-            hint = "nest fewer functions, or compute a part of it in another stream"
+            hint = "nest fewer functions, or compute a part of it first"
             self.refuse(
                 node, "this expression is too large", code="E_UNSUPPORTED_EXPRESSION", hint=hint
             )

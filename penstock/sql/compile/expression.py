@@ -16,7 +16,7 @@ from penstock.sql.parsers.query import QueryParser
 from penstock.sql.source import Source
 from penstock.types import ColumnType
 
-_NODES: dict[type[exp.Expr], NodeCompiler] = {
+NODES: dict[type[exp.Expr], NodeCompiler] = {
     **leaves.NODES,
     **arithmetic.NODES,
     **comparison.NODES,
@@ -51,7 +51,7 @@ def compile_expression(
         source = Source(sql)
         sql = parse_expression(sql)
     compiler = Compiler(
-        _NODES, columns, precision, timezone, source or Source(), functions, computed or {}
+        NODES, columns, precision, timezone, source or Source(), functions, computed or {}
     )
     compiled = compiler.compile(sql)
     if compiled.type == NULL:

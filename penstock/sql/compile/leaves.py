@@ -48,6 +48,13 @@ def _literal(compiler: Compiler, node: exp.Literal) -> Compiled:
     if not node.is_string:
         return number(node.this)
     text: str = node.this
+    if any("\ud800" <= c <= "\udfff" for c in text):
+        compiler.refuse(
+            node,
+            "this text has half a character in it",
+            code="E_CONSTANT",
+            hint="write it in UTF-8, without single surrogates",
+        )
     kind = ColumnType("VARCHAR", length=max(1, len(text.encode())))
     return Compiled(pl.lit(text), kind, literal=True, value=text)
 
@@ -72,6 +79,12 @@ def number(text: str, sign: int = 1) -> Compiled:
     return Compiled(pl.lit(value, pl.Float64), DOUBLE, literal=True, value=value)
 
 
+def _binary(compiler: Compiler, node: nodes.BinaryLiteral) -> Compiled:
+    value = bytes.fromhex(node.name)
+    kind = ColumnType("VARBINARY", length=max(1, len(value)))
+    return Compiled(pl.lit(value), kind, literal=True, value=value)
+
+
 def _null(compiler: Compiler, node: exp.Null) -> Compiled:
     return Compiled(pl.lit(None), NULL, literal=True)
 
@@ -94,6 +107,7 @@ NODES: dict[type[exp.Expr], NodeCompiler] = {
     exp.Alias: _inner,
     exp.Column: _column,
     exp.Literal: _literal,
+    nodes.BinaryLiteral: _binary,
     exp.Null: _null,
     exp.Boolean: _boolean,
     nodes.DurationLiteral: _duration,

@@ -54,7 +54,9 @@ Helper: TypeAlias = "Macro | PolarsCall"
 
 
 class QueryScope(Protocol):
-    """The surroundings of a call: the tables, the session's zone, the statement's moment."""
+    """The surroundings of a call: the tables, the session's zone, the statement's moment, the unit
+    of its times.
+    """
 
     @property
     def timezone(self) -> str: ...
@@ -67,7 +69,7 @@ class QueryScope(Protocol):
     @property
     def needed(self) -> dict[str, Helper]: ...
     def of(self, column: exp.Column) -> TimedTable | None: ...
-    def time_table(self, node: exp.Expr) -> TimedTable | None: ...
+    def is_time(self, node: exp.Expr) -> bool: ...
 
 
 #: makes the call for DuckDB from arguments that are rewritten already
@@ -126,6 +128,8 @@ def _column(name: str, argument: exp.Expr) -> exp.Column:
 def _find(scope: QueryScope, wanted: exp.Anonymous) -> PolarsCall | None:
     """Return the helper that another call of the query has for the same work."""
     for known in scope.needed.values():
-        if isinstance(known, PolarsCall) and known.call == wanted:
+        if not isinstance(known, PolarsCall):
+            continue
+        if (known.call, known.precision) == (wanted, scope.precision):
             return known
     return None

@@ -177,7 +177,7 @@ def _duck_timetruncate(args: Arguments, scope: QueryScope) -> exp.Expr:
     """
     unit = args[1].duration if isinstance(args[1], DurationLiteral) else None
     plain = len(args) == 2 and unit is not None and unit.value == 1 and unit.unit in _SHORT_UNITS
-    if unit is None or not plain or scope.time_table(args[0]) is None:
+    if unit is None or not plain or not scope.is_time(args[0]):
         return _by_polars(args, scope)
     if unit.ticks(scope.precision) < 1:
         return _by_polars(args, scope)

@@ -25,6 +25,30 @@ _ELSEWHERE = {
     "DATETIME": "TIMESTAMP",
     "DATETIME64": "TIMESTAMP",
 }
+_TEXT = "VARCHAR(n), n bytes of UTF-8"
+_BYTES = "VARBINARY(n), n bytes"
+_MOMENT = "TIMESTAMP, a point in time"
+#: what to use instead of types of other systems that are no exact match of one of ours
+_INSTEAD = {
+    **dict.fromkeys(("TEXT", "TINYTEXT", "MEDIUMTEXT", "LONGTEXT", "NTEXT", "CLOB"), _TEXT),
+    **dict.fromkeys(("CHAR", "CHARACTER", "VARCHAR2", "ENUM", "XML"), _TEXT),
+    **dict.fromkeys(("NVARCHAR", "NVARCHAR2"), "NCHAR(n), n characters"),
+    **dict.fromkeys(("BLOB", "TINYBLOB", "MEDIUMBLOB", "LONGBLOB", "BYTEA", "BYTES"), _BYTES),
+    "GEOMETRY": "VARCHAR(n) for the text of a shape (WKT), VARBINARY(n) for its bytes (WKB)",
+    "UUID": "VARCHAR(36)",
+    **dict.fromkeys(("DATE", "TIME", "TIMESTAMPTZ", "SMALLDATETIME"), _MOMENT),
+    "REAL": "FLOAT (32 bits) or DOUBLE (64 bits): systems differ in what REAL is",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+    "INT2": "SMALLINT",
+    "INT4": "INT",
+    "MEDIUMINT": "INT",
+    "LONG": "BIGINT",
+    **dict.fromkeys(("SERIAL", "BIGSERIAL"), "BIGINT; nothing counts by itself here"),
+    **dict.fromkeys(("NUMBER", "MONEY", "DEC"), "DECIMAL(p, s)"),
+    "BIT": "BOOL",
+    "JSONB": "JSON, for a tag",
+}
 _SIMPLE = ("BOOL", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "TIMESTAMP", "JSON")
 _UNSIGNED = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 TYPE_WORDS = (*_SIMPLE, *SIZED, "DECIMAL", *_ALIASES)
@@ -39,6 +63,8 @@ class TypeParser(TokenCursor):
         """A column type; sized types need a length unless *default_length* is given (CAST)."""
         start = self.index
         kind = self.word()
+        if kind in _INSTEAD:
+            self.fail("this is no column type here", hint=f"use {_INSTEAD[kind]}")
         if kind not in TYPE_WORDS and kind not in _ELSEWHERE:
             self.fail("expected a column type", hint=meant(kind or self.token.text, TYPE_WORDS))
         self.index += 1

@@ -31,6 +31,11 @@ MAX_DIGITS = 40
 #: Messages that are told what stands there instead.
 _FOUND = ("expected", "the statement", "this is no")
 _QUOTED_LENGTH = re.compile(rf"([0-9]+)([{''.join(UNITS)}])", re.IGNORECASE)
+#: Where a placeholder stands that no value may take.
+NO_PLACEHOLDER = (
+    "a parameter is a value in a SELECT, in VALUES and TAGS of an INSERT, or in the WHERE of a"
+    " DELETE; names, keywords and lengths of time cannot be parameters"
+)
 END = Token(TokenType.SENTINEL, "")
 
 
@@ -86,6 +91,16 @@ class TokenCursor:
 
     def sees_type(self, kind: TokenType, n: int = 0) -> bool:
         return self.ahead(n).token_type is kind
+
+    def placeholder_tokens(self, n: int = 0) -> int:
+        """Return how many tokens the placeholder *n* tokens ahead has; 0 when there is none."""
+        token = self.ahead(n)
+        if token.token_type is TokenType.PLACEHOLDER:
+            return 1
+        name = self.ahead(n + 1)
+        touches = name.token_type is TokenType.VAR and name.start == token.end + 1
+        named = token.token_type is TokenType.COLON and touches and name.text.isidentifier()
+        return 2 if named else 0
 
     # ---------------------------------------------------------------- taking
 
@@ -290,6 +305,8 @@ class TokenCursor:
         shown = self.source.shown[self.base + token.start : self.base + token.end + 1]
         if message.startswith(_FOUND) and "found" not in message:
             message += f", found {shown if len(shown) <= 30 else shown[:30] + '…'}"
+        if self.placeholder_tokens():
+            hint = NO_PLACEHOLDER
         raise self.source.syntax_error(
             message, self.offset, token.end + 1 - token.start, code=code, hint=hint
         )

@@ -15,7 +15,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
-from penstock.sql.parsers.column_types import TypeParser
+from penstock.sql.parsers.placeholders import PlaceholderParser
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
@@ -48,7 +48,7 @@ T = TypeVar("T")
 _MOMENTS = ("NOW", "TODAY")
 
 
-class ExpressionParser(TypeParser, ABC):
+class ExpressionParser(PlaceholderParser, ABC):
     """The grammar of expressions; `query` comes from the class on top of this one."""
 
     depth = 0
@@ -196,6 +196,8 @@ class ExpressionParser(TypeParser, ABC):
             return exp.Literal.string(self.string())
         if kind is TokenType.L_PAREN:
             return self._parentheses()
+        if self.placeholder_tokens():
+            return self.placeholder()
         self.fail("expected an expression")
 
     def _word_or_name(self) -> exp.Expr:
@@ -338,7 +340,7 @@ class ExpressionParser(TypeParser, ABC):
             "to", nodes.TypeName(this=str(self.column_type(default_length=0)).replace("(0)", ""))
         )
         self.close()
-        return node
+        return nodes.BinaryLiteral.from_cast(node) or node
 
     def _identifier(self) -> exp.Identifier:
         start = self.offset

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, NoReturn
 
 from penstock.sql.nodes import UNITS
-from penstock.sql.parsers.cursor import MAX_YEARS, negate, number, too_long
+from penstock.sql.parsers.cursor import MAX_YEARS, NO_PLACEHOLDER, negate, number, too_long
 from penstock.sql.plan import Duration
 from penstock.sql.source import Source
 from penstock.sql.statements import (
@@ -22,6 +22,7 @@ from penstock.sql.statements import (
     InsertPart,
     InsertSelect,
     Name,
+    Placeholder,
     Query,
     RelativeTime,
     Value,
@@ -53,6 +54,7 @@ _STEP = re.compile(
     rf"{_BLANK}([-+]){_BLANK}([0-9]{{1,19}})([{''.join(UNITS)}{''.join(UNITS).upper()}])(?!\w)",
     re.DOTALL,
 )
+_PLACEHOLDER = re.compile(r"\?|:([^\W\d]\w*)")
 _PAREN = re.compile(rf"{_BLANK}\({_BLANK}\)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\", "'": "'", '"': '"'}
@@ -69,18 +71,26 @@ def parse_insert(
     scanner.keyword("INTO")
     table, columns = scanner.into()
     if scanner.peek() == "SELECT":
+        select = query(scanner.at)
         return InsertSelect(
             table=table,
             columns=columns,
-            select=query(scanner.at),
+            select=select,
             source=source,
             start=start,
             end=end,
+            placeholders=select.placeholders,
         )
     parts = [scanner.part(table, columns)]
     while scanner.skip() < end:
         parts.append(scanner.part(*scanner.into()))
-    return Insert(parts=tuple(parts), source=source, start=start, end=end)
+    return Insert(
+        parts=tuple(parts),
+        source=source,
+        start=start,
+        end=end,
+        placeholders=tuple(scanner.placeholders),
+    )
 
 
 class _Scanner:
@@ -91,6 +101,7 @@ class _Scanner:
         self.text = source.text
         self.at = start
         self.end = end
+        self.placeholders: list[Placeholder] = []
 
     def fail(self, message: str, at: int | None = None, hint: str = "") -> NoReturn:
         at = self.at if at is None else at
@@ -98,6 +109,8 @@ class _Scanner:
             raise self.source.syntax_error(
                 f"{message}, but the statement ends", self.end, hint=hint
             )
+        if _PLACEHOLDER.match(self.text, at, self.end):
+            hint = NO_PLACEHOLDER
         word = _WORD.match(self.text, at, self.end)
         raise self.source.syntax_error(message, at, len(word.group()) if word else 1, hint=hint)
 
@@ -250,7 +263,7 @@ class _Scanner:
         if self.peek() != "(":
             self.fail('expected "("')
         self.at += 1
-        found: list[Value] = []
+        found: list[Any] = []  # placeholders as well, until parameters are bound
         text = self.text
         end = self.end
         match_literal = _LITERAL.match
@@ -307,11 +320,16 @@ class _Scanner:
             self.fail("this number is out of range", at)
         return negate(value) if text[0] == "-" else value
 
-    def _slow(self) -> Value:
+    def _slow(self) -> Value | Placeholder:
         """A value followed by something else than "," or ")": a time with steps, a call, or a
-        comment.
+        comment; or a placeholder.
         """
         offset = self.skip()
+        holder = _PLACEHOLDER.match(self.text, self.at, self.end)
+        if holder is not None:
+            self.at = holder.end()
+            self.placeholders.append(Placeholder(holder.group(1) or "", *holder.span()))
+            return self.placeholders[-1]
         match = _LITERAL.match(self.text, self.at, self.end)
         if match is None:
             self._fail_value()

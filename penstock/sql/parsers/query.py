@@ -131,7 +131,13 @@ class QueryParser(WindowParser):
                 query.set("offset", exp.Offset(expression=self._count()))
 
     def _count(self) -> exp.Expr:
-        return exp.Literal.number(self.integer())
+        """Read a whole number, or the placeholder of one."""
+        if self.placeholder_tokens():
+            return self.placeholder()
+        start = self.offset
+        node = exp.Literal.number(self.integer())
+        mark(node, start, self.previous_end)
+        return node
 
     def _order_item(self) -> exp.Ordered:
         item = exp.Ordered(this=self.expression())

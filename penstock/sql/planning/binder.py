@@ -20,7 +20,7 @@ from penstock.udf import UserFunction
 TBNAME = ColumnType("VARCHAR", length=192)
 TIMESTAMP = ColumnType("TIMESTAMP")
 #: names that stand for the source's time column
-_TIME_ALIASES = ("_c0", "_rowts", "_tp_time")
+TIME_ALIASES = ("_c0", "_rowts", "_tp_time")
 WINDOW_NAMES = ("_wstart", "_wend", "_wduration")
 
 
@@ -57,7 +57,7 @@ class Binder:
         name = node.name.lower()
         if name in self._spelled:
             return self._spelled[name]
-        return self.source.columns[0].name if name in _TIME_ALIASES else None
+        return self.source.columns[0].name if name in TIME_ALIASES else None
 
     def _check_qualifier(self, node: exp.Column) -> None:
         table = node.table
@@ -105,7 +105,7 @@ class Binder:
                 "E_FORBIDDEN_FUNC",
                 node,
                 function=name,
-                why="a replay would give another result",
+                why="each run would give another result",
                 instead="crc32(…) of something that differs from row to row",
             )
 

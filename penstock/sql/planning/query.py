@@ -16,6 +16,8 @@ from penstock.sql.statements import CreateStream, Name
 _SYSTEM = ("information_schema", "performance_schema")
 _CHAIN = "write one stream per step: the result table of a stream can be the source of the next"
 
+_AROUND = "put the window into a subquery: SELECT … FROM (SELECT … INTERVAL(…)) WHERE …"
+
 
 def _refuse(statement: CreateStream, at: exp.Expr | int | None, what: str, hint: str) -> NoReturn:
     refuse(statement, "E_UNSUPPORTED_QUERY", at, what=what, hint=hint)
@@ -29,7 +31,7 @@ _CLAUSES = (
     ("offset", "OFFSET", "limit when you read the results"),
     ("slimit", "SLIMIT", "filter partitions with WHERE"),
     ("soffset", "SOFFSET", "filter partitions with WHERE"),
-    ("open_windows", "OPEN WINDOWS", "it is for SELECT only"),
+    ("open_windows", "OPEN WINDOWS", "it asks for the open windows of a stream in a SELECT"),
 )
 
 
@@ -48,7 +50,11 @@ def check_shape(statement: CreateStream) -> exp.Select:
     _check_from(statement, query)
     _check_clauses(statement, query)
     for inner in query.find_all(exp.Subquery, exp.Exists):
-        _refuse(statement, inner, "a subquery is not possible in a stream", _CHAIN)
+        if statement.of_query:
+            what, hint = "a subquery cannot stand beside a window", _AROUND
+        else:
+            what, hint = "a subquery is not possible in a stream", _CHAIN
+        _refuse(statement, inner, what, hint)
     return query
 
 
@@ -74,12 +80,13 @@ def _check_clauses(statement: CreateStream, query: exp.Select) -> None:
         refuse(statement, "E_GROUP_BY", query.args["group"].expressions[0], columns=columns)
     if query.args.get("having") is not None:
         refuse(statement, "E_HAVING", query.args["having"].this)
+    where = "with a window" if statement.of_query else "in a stream"
     for key, name, hint in _CLAUSES:
         if query.args.get(key) is not None:
             _refuse(
                 statement,
                 _somewhere(query.args[key]) or query,
-                f"{name} is not possible in a stream",
+                f"{name} is not possible {where}",
                 hint,
             )
 

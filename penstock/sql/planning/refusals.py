@@ -1,5 +1,6 @@
 """Every statement that CREATE STREAM refuses: key, clause, reason and way out. docs/errors.md is
-made from this table.
+made from this table. A SELECT with a window is planned as a stream is, and refused in words about
+queries.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from penstock.sql.statements import CreateStream, Name
 
 @dataclass(frozen=True)
 class Refusal:
-    """`reason` and `way_out` may have {fields} that the caller fills."""
+    """`reason` and `way_out` may have {fields} that the caller fills. `in_query` has both for a
+    SELECT, where they differ.
+    """
 
     clause: str
     reason: str
     way_out: str
+    in_query: tuple[str, str] | None = None
 
 
 REFUSALS: dict[str, Refusal] = {
@@ -27,11 +31,19 @@ REFUSALS: dict[str, Refusal] = {
         "GROUP BY",
         "a stream groups by window and partition, not with GROUP BY",
         "write PARTITION BY {columns} and a window such as INTERVAL(10s)",
+        in_query=(
+            "rows are grouped by window and partition already",
+            "write PARTITION BY {columns} in front of the window",
+        ),
     ),
     "E_HAVING": Refusal(
         "HAVING",
         "a stream publishes every window, HAVING would have to take results back",
         "filter the rows with WHERE, or the results with a second stream over the result table",
+        in_query=(
+            "it cannot stand beside a window",
+            "filter the windows in a query around this one: SELECT … FROM (SELECT …) WHERE …",
+        ),
     ),
     "E_NONWINDOW_TRIGGER": Refusal(
         "TRIGGER",
@@ -126,7 +138,10 @@ REFUSALS: dict[str, Refusal] = {
         "TRIGGER", "MAX_DELAY {given} is too short", "write 5s or more, or TRIGGER AT_ONCE"
     ),
     "E_FORBIDDEN_FUNC": Refusal(
-        "AS SELECT", "{function}() is not possible in a stream: {why}", "instead: {instead}"
+        "AS SELECT",
+        "{function}() is not possible in a stream: {why}",
+        "instead: {instead}",
+        in_query=("{function}() is not possible with a window: {why}", "instead: {instead}"),
     ),
     "E_SUBTABLE_TYPE": Refusal(
         "SUBTABLE", "a table's name must be VARCHAR, this is {type}", "write CAST(… AS VARCHAR(64))"
@@ -213,6 +228,10 @@ REFUSALS: dict[str, Refusal] = {
         "INTERVAL",
         "AUTO takes the offset from the query's time range, and a stream has none",
         "write the offset, such as INTERVAL({size}, 5s)",
+        in_query=(
+            "the offset cannot be AUTO",
+            "write the offset, such as INTERVAL({size}, 5s)",
+        ),
     ),
     "E_OFFSET_UNIT": Refusal(
         "INTERVAL",
@@ -300,15 +319,23 @@ REFUSALS: dict[str, Refusal] = {
 }
 
 
+#: clauses of CREATE STREAM → what a SELECT calls them
+_IN_QUERY = {"AS SELECT": "SELECT", "CREATE STREAM": "SELECT", "INTO": "SELECT", "TAGS": "SELECT"}
+
+
 def refuse(
     statement: CreateStream, key: str, at: int | exp.Expr | Name | None = None, **fields: object
 ) -> NoReturn:
     """Raise refusal *key*, pointing at an offset, node or name."""
     refusal = REFUSALS[key]
     clause = refusal.clause.format(**fields)
+    reason, way_out = refusal.reason, refusal.way_out
+    if statement.of_query:
+        clause = _IN_QUERY.get(clause, clause)
+        reason, way_out = refusal.in_query or (reason, way_out)
     raise statement.error(
-        f"{clause}: {refusal.reason.format(**fields)}",
+        f"{clause}: {reason.format(**fields)}",
         at,
         code=key,
-        hint=refusal.way_out.format(**fields),
+        hint=way_out.format(**fields),
     )

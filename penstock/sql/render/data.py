@@ -60,5 +60,26 @@ def _(s: st.Show) -> str:
 
 
 @render.register
+def _(s: st.ShowTags) -> str:
+    return f"SHOW TAGS FROM {name(s.table)}"
+
+
+@render.register
+def _(s: st.ShowTableTags) -> str:
+    columns = ", ".join(map(name, s.columns))
+    return words("SHOW TABLE TAGS", columns or None, "FROM", name(s.stable))
+
+
+@render.register
+def _(s: st.ShowDistribution) -> str:
+    return f"SHOW TABLE DISTRIBUTED {name(s.table)}"
+
+
+@render.register
+def _(s: st.ShowIndexes) -> str:
+    return f"SHOW INDEXES FROM {name(s.table)}"
+
+
+@render.register
 def _(s: st.ShowCreate) -> str:
     return f"SHOW CREATE {s.kind.upper()} {name(s.name)}"

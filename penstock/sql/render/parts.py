@@ -31,6 +31,8 @@ def value(item: st.Value) -> str:
         return "TRUE" if item else "FALSE"
     if isinstance(item, str):
         return quote_string(item)
+    if isinstance(item, bytes):
+        return quote_string(f"\\x{item.hex()}")
     if isinstance(item, st.RelativeTime):
         base = quote_string(str(item.base)) if item.literal else str(item.base)
         return base + "".join(

@@ -6,7 +6,7 @@ the catalog. Expressions are sqlglot trees (`exp.Expr`, see `penstock.sql.nodes`
 INSERT and TAGS are plain values.
 """
 
-from penstock.sql.statements.base import Name, RelativeTime, Statement, Value
+from penstock.sql.statements.base import Name, Placeholder, RelativeTime, Statement, Value
 from penstock.sql.statements.data import (
     Delete,
     Describe,
@@ -16,6 +16,10 @@ from penstock.sql.statements.data import (
     Query,
     Show,
     ShowCreate,
+    ShowDistribution,
+    ShowIndexes,
+    ShowTableTags,
+    ShowTags,
 )
 from penstock.sql.statements.databases import (
     AlterDatabase,
@@ -101,11 +105,16 @@ __all__ = [
     "PauseStream",
     "Query",
     "RecalculateStream",
+    "Placeholder",
     "RelativeTime",
     "ResumeStream",
     "RevokeTokens",
     "Show",
     "ShowCreate",
+    "ShowDistribution",
+    "ShowIndexes",
+    "ShowTableTags",
+    "ShowTags",
     "Statement",
     "SteerView",
     "StreamOptions",

@@ -36,7 +36,21 @@ class RelativeTime:
 
 #: A literal. Numbers that a float cannot hold exactly are Decimal; times are converted when the
 #: column is known.
-Value = None | bool | int | float | Decimal | str | RelativeTime
+Value = None | bool | int | float | Decimal | str | bytes | RelativeTime
+
+
+@dataclass(frozen=True)
+class Placeholder:
+    """`?` (without a name) or `:name` at [start, end) of a text, where a parameter goes."""
+
+    name: str
+    start: int
+    end: int
+
+    @property
+    def shown(self) -> str:
+        """As it is written."""
+        return f":{self.name}" if self.name else "?"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +62,8 @@ class Statement:
     end: int = field(default=0, compare=False, repr=False)
     #: options that were accepted and do nothing here, as one sentence each.
     notices: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    #: where parameters go, in order; none are left in what `penstock.sql.parse` returns.
+    placeholders: tuple[Placeholder, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def text(self) -> str:

@@ -67,6 +67,37 @@ class Show(Statement):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShowTags(Statement):
+    """`SHOW TAGS FROM child`: the tags of one child table, a row each."""
+
+    table: Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowTableTags(Statement):
+    """`SHOW TABLE TAGS [column, …] FROM stable`: the child tables, with their tags as columns. A
+    column is a tag, `tbname`, or `_tags` for all tags; without columns it is `tbname, _tags`.
+    """
+
+    stable: Name
+    columns: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowDistribution(Statement):
+    """`SHOW TABLE DISTRIBUTED table`: how much there is of it."""
+
+    table: Name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowIndexes(Statement):
+    """`SHOW INDEXES FROM table`"""
+
+    table: Name
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShowCreate(Statement):
     kind: Literal["database", "stable", "table", "stream", "external stream", "materialized view"]
     name: Name

@@ -64,7 +64,7 @@ class NotifyClause:
 @dataclass(frozen=True, kw_only=True)
 class CreateStream(Statement):
     """`positions` has the offset of each clause given: fields of StreamOptions, `into`, `columns`,
-    `tags`, `subtable`, `as`, `notify`.
+    `tags`, `subtable`, `as`, `notify`. `of_query`: it only stands for a SELECT with a window.
     """
 
     stream: Name
@@ -77,6 +77,7 @@ class CreateStream(Statement):
     tags: tuple[TargetTag, ...] | None = None
     subtable: exp.Expr | None = None
     notify: NotifyClause | None = None
+    of_query: bool = False
     positions: Mapping[str, int] = field(
         default_factory=dict, compare=False, repr=False, hash=False
     )

@@ -62,10 +62,11 @@ class MemoryWriter:
             self.losses -= 1
             raise LeaseLost("catalog", 1)
         self.changes.append(Change(tuple(puts), tuple(removes)))
-        for entry in removes:
-            self.catalog.remove(entry.id)
+        # in the order of the log: what is put and removed at once goes
         for entry in puts:
             self.catalog.put(entry)
+        for entry in removes:
+            self.catalog.remove(entry.id)
         self.catalog.revision += 1
         return self.catalog.revision
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from gateway.answers import Affected, table_of, to_arrow, to_tdengine
+from gateway.select import aware
 from penstock.types import ColumnType
 
 
@@ -97,3 +98,39 @@ def test_two_columns_of_one_name() -> None:
 def test_notices_stand_in_the_answer_if_there_are_any() -> None:
     assert json.loads(to_tdengine(Affected(3), notices=["look"]))["notices"] == ["look"]
     assert "notices" not in json.loads(to_tdengine(Affected(3)))
+
+
+def test_text_from_the_store_has_the_length_that_its_column_has() -> None:
+    told = {
+        "s": ("x", pa.string(), "VARCHAR(16)"),
+        "n": ("äb", pa.string(), "NCHAR(8)"),
+        "b": (b"\n", pa.binary(), "VARBINARY(4)"),
+        "cast": ("xyz", pa.string(), "VARCHAR(0)"),
+        "length": (1, pa.int64(), "VARCHAR(16)"),
+        "j": ("{}", pa.string(), "JSON"),
+        "i": (1, pa.int32(), "INT"),
+        "none": (None, pa.null(), "VARCHAR(16)"),
+    }
+    fields = [pa.field(name, kind, metadata={"type": t}) for name, (_, kind, t) in told.items()]
+    columns = [pa.array([value], kind) for value, kind, _ in told.values()]
+    body = json.loads(to_tdengine(pa.table(columns, schema=pa.schema(fields))))
+    assert body["column_meta"] == [
+        ["s", "VARCHAR", 16],
+        ["n", "NCHAR", 8],
+        ["b", "VARBINARY", 4],
+        ["cast", "VARCHAR", 3],
+        ["length", "BIGINT", 8],
+        ["j", "VARCHAR", 2],
+        ["i", "INT", 4],
+        ["none", "BOOL", 1],
+    ]
+
+
+def test_the_stores_types_come_through_its_client() -> None:
+    fields = [
+        pa.field("ts", pa.timestamp("ms"), metadata={"type": "TIMESTAMP"}),
+        pa.field("s", pa.string(), metadata={"type": "VARCHAR(16)"}),
+    ]
+    table = pa.table([pa.array([0], pa.timestamp("ms")), ["x"]], schema=pa.schema(fields))
+    body = json.loads(to_tdengine(aware(table)))
+    assert body["column_meta"][1] == ["s", "VARCHAR", 16]

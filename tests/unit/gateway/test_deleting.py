@@ -28,6 +28,7 @@ def meaning(where: str) -> Range:
         ("WHERE ts > 10 AND 20 >= ts", Range(None, 11, 20)),
         ("WHERE ts BETWEEN 5 AND 7", Range(None, 5, 7)),
         ("WHERE ts = -5", Range(None, -5, -5)),
+        ("WHERE ts < TIMESTAMP '1970-01-01 00:00:01'", Range(None, LOW, 999)),
         ("WHERE ts < now - 1s", Range(None, LOW, -1)),
         ("WHERE (ts <= '1970-01-01 00:00:01') AND tbname = 'd1'", Range(("d1",), LOW, 1000)),
         ("WHERE tbname IN ('a', 'b', 'a') AND tbname = 'b'", Range(("b",), LOW, HIGH)),

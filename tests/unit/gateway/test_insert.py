@@ -10,6 +10,7 @@ from gateway.insert import BoundRows
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
 from penstock.sql.statements import Insert, InsertSelect
+from penstock.sql.words import TIME_FORMS
 from tests.unit.gateway.test_rows import METERS, NOW
 
 
@@ -108,3 +109,12 @@ def test_parts_of_one_table_are_one_write() -> None:
     ]
     (write,) = insert.join_by_table(parts)
     assert write.frame.select("tbname", "ts").rows() == [("d1", 1), ("d2", 2), ("d1", 3)]
+
+
+def test_a_time_that_cannot_be_read_names_the_forms() -> None:
+    with pytest.raises(SqlSemanticError, match="'yesterday' is not TIMESTAMP") as caught:
+        bind("INSERT INTO d1 VALUES ('yesterday', 2, 3, 'x')")
+    assert (caught.value.column, caught.value.hint) == (23, TIME_FORMS)
+    with pytest.raises(SqlSemanticError) as other:
+        bind("INSERT INTO d1 VALUES (1, 'x', 3, 'x')")
+    assert other.value.hint == ""

@@ -111,6 +111,29 @@ def test_tables_are_listed_some_at_a_time(information: Information, client: redi
     assert client.info("commandstats")["cmdstat_hscan"]["calls"] >= COUNT / CHUNK / 4
 
 
+def test_tags_are_listed_some_at_a_time(information: Information, client: redis.Redis) -> None:
+    statement = parse_one("SELECT count(*), count(tag_value) FROM information_schema.ins_tags")
+    assert isinstance(statement, Query)
+    found = information.query(statement.query)
+    assert found is not None
+    assert [c.to_pylist() for c in found.columns] == [[COUNT + 1], [COUNT + 1]]
+    assert client.info("commandstats")["cmdstat_hscan"]["calls"] >= COUNT / CHUNK / 4
+
+
+@pytest.mark.parametrize("name", ["child7", "child77", "c1"])
+def test_tags_of_one_child_are_looked_up(
+    information: Information, client: redis.Redis, name: str
+) -> None:
+    text = (
+        "SELECT tag_value FROM information_schema.ins_tags WHERE db_name = 'Db' AND table_name = "
+    )
+    statement = parse_one(f"{text}'{name}'")
+    assert isinstance(statement, Query)
+    found = information.query(statement.query)
+    assert found is not None and found.column(0).to_pylist() == ["x"]
+    assert "cmdstat_hscan" not in client.info("commandstats")
+
+
 def test_many_new_children_are_registered_some_at_a_time(client: redis.Redis) -> None:
     layout = replace(METERS, table_id=900)
     wanted = [f"n{i}" for i in range(5 * CHUNK // 2)]

@@ -93,6 +93,7 @@ def test_a_bad_row_names_its_index_and_column(
     with pytest.raises(RowError, match=words) as caught:
         rows.from_objects(METERS, [good, row] if "ts" in row and "tbname" in row else [row])
     assert caught.value.column == column
+    assert ("'2024-01-31T12:00:00Z'" in caught.value.hint) == (words == "is not TIMESTAMP")
 
 
 def test_the_row_to_blame_is_found() -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
 
-from gateway.select import aware, error_of
+from gateway.select import Question, aware, error_of
 from penstock.errors import OverloadError, RemoteError, SqlSemanticError, SqlSyntaxError
 
 
@@ -44,3 +44,17 @@ def test_times_get_their_zone() -> None:
     table = aware(pa.table({"t": pa.array([1], pa.timestamp("us")), "v": [1.0]}))
     assert table.schema.field("t").type == pa.timestamp("us", "UTC")
     assert table["t"].to_pylist()[0].isoformat() == "1970-01-01T00:00:00.000001+00:00"
+
+
+def test_a_ticket_has_parameters_beside_the_text() -> None:
+    sql = "SELECT a FROM t WHERE b = ? AND c = ?"
+    plain = json.loads(Question(sql, None, "UTC", 3, {("in.d", 0): 5}).ticket())
+    assert plain == {
+        "sql": sql,
+        "database": "",
+        "timezone": "UTC",
+        "revision": 3,
+        "after": {"in.d:0": 5},
+    }
+    given = json.loads(Question(sql, "d", "UTC", 3, {}, [b"\0", "it's"]).ticket())
+    assert given["sql"] == sql and given["parameters"] == [{"$bytes": "00"}, "it's"]

@@ -10,6 +10,7 @@ import pytest
 COUNT = 100_000 if os.environ.get("PENSTOCK_NIGHTLY") else 3_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_mutated_bytes_are_taken_or_refused(seed: int) -> None:
     """In a process of its own: a crash would take the tests with it."""

@@ -8,6 +8,8 @@ import random
 import re
 import time
 
+import pytest
+
 from penstock.errors import SqlError
 from penstock.sql import parse, render
 from tests.nightly import drawn
@@ -149,6 +151,7 @@ def mutated(rng: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_ten_thousand_statements_are_accepted_or_refused() -> None:
     rng = random.Random(20240115)
     accepted = 0

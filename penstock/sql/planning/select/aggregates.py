@@ -104,7 +104,7 @@ class AggregateCalls:
                 "a result column cannot be JSON",
                 "take a value out of it: CAST(tag->'key' AS VARCHAR(64))",
             )
-        if not _takes(function, kind):
+        if not takes(function, kind):
             raise self._binder.statement.error(
                 f"{function.name}() needs a number, not {kind}",
                 argument,
@@ -121,7 +121,7 @@ class AggregateCalls:
         parameters: list[float | int | str] = []
         for i, argument in enumerate(node.expressions[1:]):
             value = self._binder.compile(argument)
-            possible = _is_percentage(value.value) if i == 0 else _is_algorithm(value.value)
+            possible = is_percentage(value.value) if i == 0 else is_algorithm(value.value)
             if not value.literal or not possible:
                 self._bad_call(
                     node,
@@ -138,7 +138,7 @@ class AggregateCalls:
         )
 
 
-def _takes(function: AggregateFunction, kind: ColumnType) -> bool:
+def takes(function: AggregateFunction, kind: ColumnType) -> bool:
     if function.name in ("min", "max"):
         return kind.kind not in ("JSON", "VARBINARY")
     if function.argument == "any":
@@ -148,9 +148,9 @@ def _takes(function: AggregateFunction, kind: ColumnType) -> bool:
     return function.argument == "spread" and kind.kind == "TIMESTAMP"
 
 
-def _is_percentage(value: object) -> bool:
+def is_percentage(value: object) -> bool:
     return isinstance(value, int | float) and 0 <= value <= 100
 
 
-def _is_algorithm(value: object) -> bool:
+def is_algorithm(value: object) -> bool:
     return str(value).lower() in _ALGORITHMS

@@ -33,7 +33,7 @@ def plan_fill(binder: Binder, select: exp.Select, selection: SelectList) -> Fill
         binder.refuse_query(
             node,
             "FILL cannot make up values of a user-defined aggregate",
-            "fill in a SELECT over the results",
+            "leave FILL out, or use an aggregate of the dialect",
         )
     if mode != "value":
         return Fill(mode)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from penstock.sql.dialect import to_sql
-from penstock.sql.functions.aggregate import AGGREGATES
+from penstock.sql.functions import AGGREGATES, REGISTRY
 from penstock.sql.functions.time import NOW
 from penstock.sql.plan import Aggregate, Output, State, Window
 from penstock.sql.planning.binder import TIMESTAMP, Binder
@@ -42,9 +43,10 @@ class WindowSelect:
         items = expand_items(select, self._binder)
         lowered = [self._lower(self._binder.bind(without_alias(i)), i) for i in items]
         if all(a.function == "companion" for a in self._selection.aggregates):
+            self._refuse_unknown(lowered)
             self._binder.refuse_query(
                 items[0],
-                "a stream with a window needs at least one aggregate",
+                "a window needs at least one aggregate",
                 "add one, such as count(*) or last(column)",
             )
         self._attach_companions()
@@ -52,6 +54,14 @@ class WindowSelect:
         for item, bound in zip(items, lowered, strict=True):
             self._add_output(item, bound, types)
         return self._selection
+
+    def _refuse_unknown(self, lowered: Sequence[exp.Expr]) -> None:
+        """Refuse a function that does not exist: it may be a misspelt aggregate."""
+        for bound in lowered:
+            for call in bound.find_all(exp.Anonymous):
+                name = str(call.this).lower()
+                if name not in REGISTRY and self._binder.function(name) is None:
+                    self._binder.compile(call)
 
     def _add_output(
         self, item: exp.Expr, bound: exp.Expr, aggregates: dict[str, ColumnType]

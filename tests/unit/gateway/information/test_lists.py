@@ -11,12 +11,14 @@ import pyarrow as pa
 import pytest
 
 from gateway.information import columns
+from gateway.information.children import ChildLists
 from gateway.information.federation import FederationLists
 from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
+from gateway.information.scope import SCHEMA, Scope
 from gateway.information.streams import StreamLists
-from gateway.information.tables import SCHEMA, TableLists
+from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
 from gateway.stream_status import live_fields, progress
 from penstock import foreign, names
@@ -97,11 +99,11 @@ def rows(table: pa.Table, *names_: str) -> list[tuple[Any, ...]]:
 def test_every_list_has_the_columns_that_it_says() -> None:
     here = Here(stream(), FAR, VIEW)
     for made, wanted in (
-        (TableLists(here.viewer).databases(17), columns.DATABASES),
+        (TableLists(here.viewer).databases(), columns.DATABASES),
         (TableLists(here.viewer).stables(), columns.STABLES),
         (TableLists(here.viewer).tables(), columns.TABLES),
         (TableLists(here.viewer).columns(), columns.COLUMNS),
-        (TableLists(here.viewer).tags(), columns.TAGS),
+        (ChildLists(here.viewer).tags(), columns.TAGS),
         (StreamLists(here.viewer).streams(), columns.STREAMS),
         (StreamLists(here.viewer).tasks(), columns.TASKS),
         (FederationLists(here.viewer).externals(), columns.EXTERNALS),
@@ -124,11 +126,11 @@ def test_every_list_has_the_columns_that_it_says() -> None:
 def test_databases_count_tables_that_were_made_and_tables_that_rows_made() -> None:
     here = Here()
     here.redis.hset(names.children(7), mapping={"c1": "{}", "born": "{}"})
-    found = rows(TableLists(here.viewer).databases(17), "name", "ntables", "keep", "status")
-    assert found == [("d", 4, "10d", "ready"), (SCHEMA, 17, None, "ready")]
+    found = rows(TableLists(here.viewer).databases(), "name", "ntables", "keep", "status")
+    assert found == [("d", 4, "10d", "ready"), (SCHEMA, len(columns.LISTS), None, "ready")]
     moving = dataclasses.replace(DATABASE, keep=None, move=Move(4))
     here.catalog.put(moving)
-    found = rows(TableLists(here.viewer).databases(1), "keep", "status")
+    found = rows(TableLists(here.viewer).databases(), "keep", "status")
     assert found[0] == ("forever", "moving to 4 partitions")
 
 
@@ -136,17 +138,19 @@ def test_tables_by_kind() -> None:
     here = Here()
     here.redis.hset(names.children(7), "born", "{}")
     lists = TableLists(here.viewer)
-    found = sorted(rows(lists.tables("d"), "table_name", "type", "stable_name"))
+    found = sorted(rows(lists.tables(Scope("d")), "table_name", "type", "stable_name"))
     assert found == [
         ("born", "CHILD_TABLE", "m"),
         ("c1", "CHILD_TABLE", "m"),
         ("p", "NORMAL_TABLE", None),
         ("v", "VIRTUAL_NORMAL_TABLE", None),
     ]
-    assert rows(lists.real_or_virtual("d", virtual=True), "table_name") == [("v",)]
-    assert len(rows(lists.real_or_virtual("d", virtual=False))) == 3
+    assert rows(lists.table_names("d", KINDS["VTABLES"])) == [("v",)]
+    assert sorted(rows(lists.table_names("d", KINDS["TABLES"]))) == [("born",), ("c1",), ("p",)]
+    assert sorted(rows(lists.table_names("d", KINDS["CHILD TABLES"]))) == [("born",), ("c1",)]
+    assert rows(lists.table_names("d", KINDS["NORMAL TABLES"])) == [("p",)]
     assert rows(lists.stables(), "stable_name", "tags", "table_comment") == [("m", 1, "of mine")]
-    assert rows(lists.tables("none")) == []
+    assert rows(lists.tables(Scope("none"))) == []
 
 
 def test_columns_and_tags() -> None:
@@ -154,14 +158,13 @@ def test_columns_and_tags() -> None:
     noted = rows(lists.columns(), "table_name", "table_type", "col_name", "note")
     assert ("m", "SUPER_TABLE", "site", "TAG") in noted
     assert ("v", "VIRTUAL_NORMAL_TABLE", "v", "") in noted
-    assert rows(lists.tags(), "table_name", "tag_name", "tag_value") == [("c1", "site", "x")]
 
 
 def test_who_sees_what() -> None:
     ann = User(900, "ann", "", grants=(Grant("READ", 8),))
     here = Here(ann)
     lists = TableLists(here.as_user("ann"))
-    assert rows(lists.tables(), "table_name") == [("p",)]
+    assert rows(lists.tables(Scope("d")), "table_name") == [("p",)]
     assert lists.stables().num_rows == 0
     assert here.as_user("ann").may("READ", PLAIN) and not here.as_user("ann").may("WRITE", PLAIN)
     assert here.as_user("ann").manages("ann") and not here.as_user("ann").manages("bob")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,16 +14,19 @@ from gateway.intake import WriteIntake, layout_of
 from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
 from gateway.row_batches import RowBatches
+from gateway.select import Question
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
+from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
 from penstock.catalog.model import External
 from penstock.codec import TableCodec
 from penstock.errors import PenstockError
 from penstock.repartition.write_gate import Gate
+from penstock.rows.parameters import Parameters
 from penstock.runtime.clock import SystemClock
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -48,17 +50,11 @@ class Store:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[tuple[str, int], int]]] = []
         self.answer = pa.table({"n": [1]})
+        self.parameters: Parameters | None = None
 
-    async def select_for(
-        self,
-        user: str,
-        sql: str,
-        database: str | None,
-        timezone: str,
-        revision: int,
-        after: dict[tuple[str, int], int],
-    ) -> pa.Table:
-        self.asked.append((user, sql, after))
+    async def select_for(self, user: str, question: Question) -> pa.Table:
+        self.asked.append((user, question.sql, dict(question.after)))
+        self.parameters = question.parameters
         return self.answer
 
 
@@ -87,9 +83,9 @@ class Remote:
 class Statements:
     """A gateway that runs statements; `halted` topics hold writes."""
 
-    def __init__(self, directory: Path) -> None:
-        self.gateway = MemoryGateway(directory, loop=asyncio.get_running_loop())
-        gateway = self.gateway
+    def __init__(self, gateway: MemoryGateway, store: Any, loop: asyncio.AbstractEventLoop) -> None:
+        """*store*: answers SELECTs; a `Store`, or a real one over the gateway's log."""
+        self.gateway = gateway
         self.halted: set[str] = set()
         self.ledger = Ledger(gateway.redis, gateway.log, "kafka", "g1", lambda t, p: None)
         self.publisher = RowPublisher(
@@ -98,7 +94,7 @@ class Statements:
             self.ledger,
             lambda: gateway.catalog,
             Gate(lambda topic: topic in self.halted),
-            loop=asyncio.get_running_loop(),
+            loop=loop,
             clock=SystemClock(),
             max_bytes=1 << 20,
             max_writes=100,
@@ -113,14 +109,13 @@ class Statements:
             self._replicate,
             self._send_abroad,
         )
-        self.store = Store()
+        self.store = store
         self.forwarder = Forwarder()
         self.remote = Remote(gateway)
         resolver = NameResolver(lambda: gateway.catalog, self.intake)
         information = Information(
             lambda: gateway.catalog, gateway.redis, "1.0", gateway.access, ROOT
         )
-        store: Any = self.store
         forwarder: Any = self.forwarder
         remote: Any = self.remote
         queries = ReadStatements(
@@ -148,14 +143,14 @@ class Statements:
             ),
             gateway.definer,
             gateway.parts.definitions,
-            information,
+            ShowStatements(resolver, queries, information),
             forwarder,
         )
-        gateway.define(
-            "CREATE DATABASE d PARTITIONS 2; CREATE TABLE p (ts TIMESTAMP, a INT);"
-            " CREATE STABLE met (ts TIMESTAMP, a INT) TAGS (ta INT);"
-            " CREATE TABLE c1 USING met TAGS (1); CREATE VTABLE v (ts TIMESTAMP, x INT FROM p.a)"
-        )
+
+    def close(self) -> None:
+        self.publisher.close()
+        self.ledger.close()
+        self.gateway.close()
 
     def _replicate(self, write: Any, key: str | None) -> asyncio.Future[Receipt]:
         write.done.set_result(Receipt(write.rows))

@@ -11,21 +11,28 @@ import pytest
 
 from gateway.answers import Affected
 from gateway.dead_letters import DeadLetterReader
+from gateway.information import columns
 from penstock import names
 from penstock.coordination.lease import Holder
 from penstock.errors import BusError, OverloadError, PenstockError
 from penstock.records import DeadLetter, encode
+from penstock.rows.parameters import Moment
 from tests.unit.gateway.kit import ROOT, MemoryGateway
-from tests.unit.gateway.statements.kit import FAR, Statements
+from tests.unit.gateway.statements.kit import FAR, Statements, Store
 
 
 @pytest.fixture
 async def statements(tmp_path: Path) -> AsyncIterator[Statements]:
-    made = Statements(tmp_path)
+    loop = asyncio.get_running_loop()
+    gateway = MemoryGateway(tmp_path, loop=loop)
+    made = Statements(gateway, Store(), loop)
+    gateway.define(
+        "CREATE DATABASE d PARTITIONS 2; CREATE TABLE p (ts TIMESTAMP, a INT);"
+        " CREATE STABLE met (ts TIMESTAMP, a INT) TAGS (ta INT);"
+        " CREATE TABLE c1 USING met TAGS (1); CREATE VTABLE v (ts TIMESTAMP, x INT FROM p.a)"
+    )
     yield made
-    made.publisher.close()
-    made.ledger.close()
-    made.gateway.close()
+    made.close()
 
 
 # -------------------------------------------------------------------- rows in
@@ -179,6 +186,92 @@ async def test_tables_are_described(statements: Statements) -> None:
     assert (await statements.refusal("DESCRIBE none")).code == "E_NO_TABLE"
 
 
+async def test_information_schema_can_be_used(statements: Statements) -> None:
+    for sql, database in (
+        ("USE information_schema; SELECT stable_name FROM ins_stables", None),
+        ("SELECT stable_name FROM ins_stables", "information_schema"),
+        ("USE INFORMATION_SCHEMA; SELECT stable_name FROM d.met", None),
+    ):
+        await statements.run(sql, database=database)
+    assert [sql for _, sql, _ in statements.store.asked] == ["SELECT stable_name FROM d.met"]
+    ann = statements.gateway.allow("ann")
+    found = await statements.run("USE information_schema; DESCRIBE ins_tags", user=ann)
+    assert found.num_rows == len(columns.TAGS)
+    found = await statements.run("USE information_schema; SELECT * FROM ins_stables", user=ann)
+    assert found.num_rows == 0
+    assert (await statements.refusal("DESCRIBE information_schema.x")).code == "E_NO_TABLE"
+
+
+async def test_children_that_rows_made_answer_like_others(statements: Statements) -> None:
+    await statements.run("INSERT INTO c2 USING met TAGS (5) VALUES (1, 30)")
+    shown = (await statements.run("SHOW CREATE TABLE c2")).to_pylist()
+    assert shown == [{"Table": "c2", "Create Table": "CREATE TABLE `c2` USING `met` TAGS (5)"}]
+    found = await statements.run("SHOW TAGS FROM c2 FROM d", database=None)
+    assert found.column("tag_value").to_pylist() == ["5"]
+    found = await statements.run("SHOW TABLE TAGS FROM met")
+    assert found.to_pydict() == {"tbname": ["c1", "c2"], "ta": [1, 5]}
+    found = await statements.run("SHOW CHILD TABLES")
+    assert sorted(found.column(0).to_pylist()) == ["c1", "c2"]
+    error = await statements.refusal("SHOW TAGS FROM c2", database=None)
+    assert error.code == "E_WHICH_DATABASE"
+
+
+async def test_indexes_are_of_a_table(statements: Statements) -> None:
+    assert (await statements.run("SHOW INDEXES FROM met")).num_rows == 0
+    assert (await statements.refusal("SHOW INDEXES FROM none")).code == "E_NO_TABLE"
+
+
+async def test_how_a_table_is_distributed(statements: Statements) -> None:
+    await statements.run("INSERT INTO c2 USING met TAGS (5) VALUES (1, 30)")
+    times = pa.array([1000], pa.timestamp("ms", "UTC"))
+    statements.store.answer = pa.table([pa.array([7]), times, times], ["n", "a", "b"])
+    found = await statements.run("SHOW TABLE DISTRIBUTED met")
+    total, tables, *partitions = found.column("_block_dist").to_pylist()
+    assert total.startswith("Total_Rows=[7] First_Row=[1970-01-01") and "00:00:01" in total
+    assert tables == "Total_Tables=[2] Partitions=[2]"
+    assert [p.split()[0] for p in partitions] == ["Partition=[0]", "Partition=[1]"]
+    assert sum(int(p.split("Tables=[")[1][:-1]) for p in partitions) == 2
+    assert statements.store.asked[-1][1] == ("SELECT count(*), min(`ts`), max(`ts`) FROM `d`.`met`")
+    for name in ("p", "c1"):
+        assert (await statements.run(f"SHOW TABLE DISTRIBUTED {name}")).num_rows == 1
+    nothing = pa.array([None], pa.timestamp("ms"))
+    statements.store.answer = pa.table([pa.array([0]), nothing, nothing], ["n", "a", "b"])
+    found = await statements.run("SHOW TABLE DISTRIBUTED p")
+    assert found.column(0).to_pylist() == ["Total_Rows=[0] First_Row=[] Last_Row=[]"]
+
+
+async def test_questions_about_a_table_need_rights_on_it(statements: Statements) -> None:
+    table = statements.gateway.catalog.table("d", "p")
+    assert table is not None
+    ann = statements.gateway.allow("ann", "WRITE", on=table.id)
+    await statements.run("INSERT INTO c2 USING met TAGS (5) VALUES (1, 30)")
+    nothing = pa.array([None], pa.timestamp("ms"))
+    statements.store.answer = pa.table([pa.array([0]), nothing, nothing], ["n", "a", "b"])
+    for sql in (
+        "SHOW TAGS FROM c1",
+        "SHOW TAGS FROM c2",
+        "SHOW TABLE TAGS FROM met",
+        "SHOW CREATE TABLE c2",
+        "SHOW INDEXES FROM met",
+        "SHOW TABLE DISTRIBUTED p",
+        "SHOW TABLE DISTRIBUTED met",
+    ):
+        assert (await statements.refusal(sql, user=ann)).code == "E_FORBIDDEN", sql
+    assert (await statements.run("SHOW CHILD TABLES", user=ann)).num_rows == 0
+    assert (await statements.run("SHOW INDEXES FROM p", user=ann)).num_rows == 0
+    met = statements.gateway.catalog.table("d", "met")
+    assert met is not None
+    bob = statements.gateway.allow("bob", "READ", on=met.id)
+    for sql, count in (
+        ("SHOW TAGS FROM c2", 1),
+        ("SHOW TABLE TAGS FROM met", 2),
+        ("SHOW CREATE TABLE c2", 1),
+        ("SHOW TABLE DISTRIBUTED c2", 1),
+        ("SELECT tag_value FROM information_schema.ins_tags", 2),
+    ):
+        assert (await statements.run(sql, user=bob)).num_rows == count, sql
+
+
 async def test_explain_says_where_it_runs(statements: Statements) -> None:
     found = (await statements.run("EXPLAIN SELECT a FROM p")).to_pydict()
     assert dict(zip(found["item"], found["value"], strict=True))["runs in"] == "store"
@@ -263,3 +356,50 @@ def test_the_newest_dead_letters_are_read(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("gateway.dead_letters.MOST", 2)
     assert reader.read() == letters[1:]
     gateway.close()
+
+
+# -------------------------------------------------------------------- parameters
+
+
+async def test_inserted_values_may_be_parameters(statements: Statements) -> None:
+    sql = "INSERT INTO p VALUES (:at, :a) (2, :a)"
+    at = Moment("2026-03-01T09:00:00Z")
+    assert await statements.run(sql, parameters={"at": at, "a": 7}) == Affected(2)
+    assert statements.rows("p") == [7, 7]
+    error = await statements.refusal(sql, parameters={"at": at, "a": b"7"})
+    assert (error.code, statements.rows("p")) == ("E_ROW", [7, 7])
+
+
+async def test_another_value_is_another_insert_under_the_same_key(statements: Statements) -> None:
+    sql = "INSERT INTO p VALUES (1, ?)"
+    assert await statements.run(sql, key="k", parameters=[1]) == Affected(1)
+    assert await statements.run(sql, key="k", parameters=[1]) == Affected(1)
+    assert (await statements.refusal(sql, key="k", parameters=[2])).code == "E_KEY_REUSED"
+    assert statements.rows("p") == [1]
+
+
+async def test_the_store_gets_the_text_and_the_values_apart(statements: Statements) -> None:
+    await statements.run("SELECT a FROM p WHERE a = ?", parameters=["x"])
+    assert statements.store.asked[-1][1] == "SELECT a FROM p WHERE a = ?"
+    assert statements.store.parameters == ["x"]
+    statements.store.answer = pa.table({"ts": [1], "a": [5]})
+    sql = "INSERT INTO p SELECT ts, a FROM met WHERE a > :low"
+    assert await statements.run(sql, parameters={"low": 2}) == Affected(1)
+    assert statements.store.asked[-1][1] == "SELECT ts, a FROM met WHERE a > :low"
+    assert statements.store.parameters == {"low": 2}
+
+
+async def test_rows_go_by_parameters(statements: Statements) -> None:
+    await statements.run("DELETE FROM p WHERE ts < ?", parameters=[Moment("2026-03-01")])
+    assert (await statements.refusal("DELETE FROM p WHERE ts < ?", parameters=["x"])).code == (
+        "E_BAD_DELETE"
+    )
+    assert (await statements.refusal("DELETE FROM p WHERE ts < ?")).code == "E_PARAMETER"
+
+
+async def test_definitions_take_no_parameters_so_the_audit_trail_has_none(
+    statements: Statements, caplog: pytest.LogCaptureFixture
+) -> None:
+    for sql in ("CREATE TABLE q (ts TIMESTAMP, a INT) COMMENT ?", "CREATE DATABASE ?"):
+        assert (await statements.refusal(sql, parameters=["secret"])).code == "E_SYNTAX"
+    assert "secret" not in caplog.text

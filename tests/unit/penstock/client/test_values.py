@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.client.table_handles import arrow_rows
-from penstock.client.values import to_json
+from penstock.client.values import plain_parameters, to_json
 from penstock.client.wire import to_table
 from penstock.errors import PenstockError, SchemaError
 
@@ -199,3 +199,10 @@ def test_rows_as_json() -> None:
     loop.append(loop)
     with pytest.raises(SchemaError):
         to_json([{"v": loop}])
+
+
+def test_parameters_are_pythons_values() -> None:
+    given = {"a": np.int64(5), "b": np.float64("nan"), "c": np.str_("x"), "d": bytearray(b"y")}
+    assert plain_parameters(given) == {"a": 5, "b": None, "c": "x", "d": b"y"}
+    assert plain_parameters((np.bool_(True), None)) == [True, None]
+    assert plain_parameters("ab") == "ab"  # refused by `encode`

@@ -87,7 +87,6 @@ def test_zero_is_never_moved(tmp_path: Path) -> None:
 _WRITER = """
 import sys
 from penstock.runtime import audit, log
-from tests.documents import ROOT
 log.configure("gateway", "ERROR")
 audit.open_trail(sys.argv[1], "gateway", 4000, 100)
 sys.stdin.readline()

@@ -177,7 +177,7 @@ def test_a_signal_stops_an_event_loop(
 
     async def serve(stop: asyncio.Event) -> int:
         terminate()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await stop.wait()
         parts.note("served")
         return 7
@@ -191,7 +191,7 @@ def test_a_signal_stops_an_event_loop(
 
 def test_a_stop_before_the_loop_runs_is_heard_in_it(tmp_path: Path) -> None:
     async def serve(stop: asyncio.Event) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await stop.wait()
 
     with Parts().service(tmp_path) as service:

@@ -187,8 +187,7 @@ def test_a_process_that_sends_anything_gives_an_error_and_is_replaced(name: str)
             TEXT,
         )
     )
-    for _ in range(2):
-        with pytest.raises(FunctionError, match="unreadable answer|came back|an answer of"):
-            box.call(pl.DataFrame({"a0": ["bad", "x"]}))
-        assert box.call(pl.DataFrame({"a0": ["good", None]})).to_list() == ["good", None]
+    with pytest.raises(FunctionError, match="unreadable answer|came back|an answer of"):
+        box.call(pl.DataFrame({"a0": ["bad", "x"]}))
+    assert box.call(pl.DataFrame({"a0": ["good", None]})).to_list() == ["good", None]
     box.close()

@@ -39,14 +39,22 @@ STABLE = Table(8, "d", "meters", "stable", TOPIC, 1, "ms", (TableVersion(108, CO
 class MemoryStore:
     """What the store's parts share."""
 
-    def __init__(self, directory: Path, *entries: Entry) -> None:
-        self.catalog = Catalog(entries or (DATABASE, PLAIN, STABLE))
+    def __init__(
+        self,
+        directory: Path,
+        *entries: Entry,
+        catalog: Catalog | None = None,
+        log: MemoryLog | None = None,
+        memory_redis: MemoryRedis | None = None,
+    ) -> None:
+        """*catalog*, *log*, *memory_redis*: what others share with it; else it has its own."""
+        self.catalog = catalog or Catalog(entries or (DATABASE, PLAIN, STABLE))
         self.reader: Any = SimpleNamespace(catalog=self.catalog, know=lambda ids: None)
         self.settings = StoreSettings(data_dir=directory)
         self.partitions = Partitions(self.settings.segments_dir, self.catalog.topic_owner)
         self.clock = ManualClock(NOW_MS * 10**6)
-        self.log: Any = MemoryLog(self.clock)
-        self.memory_redis = MemoryRedis(self.clock)
+        self.log: Any = log or MemoryLog(self.clock)
+        self.memory_redis = memory_redis or MemoryRedis(self.clock)
         self.redis: Any = self.memory_redis
         self.resolver = Resolver(self.reader, self.redis)
 

@@ -24,6 +24,7 @@ from penstock.catalog.model import Database, Grant, Table, User
 from penstock.catalog.view import Catalog
 from penstock.config.settings import Settings
 from penstock.errors import BusError
+from penstock.rows.parameters import Parameters
 from penstock.runtime import tls
 from penstock.runtime.clock import SystemClock
 from services.store.flight import StoreServer
@@ -47,9 +48,20 @@ CATALOG = Catalog(
 class _Asked:
     """Stands where queries are answered: names of tables in, one row out."""
 
+    def __init__(self) -> None:
+        self.parameters: Parameters | None = None
+
     def run(
-        self, sql: str, database: str, timezone: str, *, positions: bool, permit: Permit | None
+        self,
+        sql: str,
+        database: str,
+        timezone: str,
+        *,
+        parameters: Parameters | None,
+        positions: bool,
+        permit: Permit | None,
     ) -> pa.Table:
+        self.parameters = parameters
         for name in sql.split():
             if permit is not None:
                 permit("d", name, TABLES.get(name))
@@ -184,7 +196,7 @@ def test_flight_sql_answers_a_query_after_a_handshake(endpoint: tuple[str, bytes
                 flight.FlightDescriptor.for_command(_command("CommandGetTables", "")), options
             )
         with pytest.raises(NotImplementedError):
-            list(client.do_action("CreatePreparedStatement", options))
+            list(client.do_action("BeginTransaction", options))
         with pytest.raises(flight.FlightError, match="E_REQUEST"):
             client.get_flight_info(flight.FlightDescriptor.for_command(b"\n\xff"), options)
 

@@ -15,7 +15,7 @@ from penstock.sql.source import Source
 from services.store.binding import BoundTable, Context
 from services.store.functions import FUNCTIONS, TIME_FUNCTIONS, arguments, function_name
 
-CONTEXT = Context({"t": BoundTable("t", ("ts", "v"), frozenset({"ts"}), "ms")}, "Asia/Shanghai")
+CONTEXT = Context({"t": BoundTable("t", ("ts", "v"))}, "Asia/Shanghai")
 ROWS = "(VALUES (1, 10), (2, NULL), (3, 30), (4, NULL)) t(ts, v)"
 
 

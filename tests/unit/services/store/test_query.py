@@ -287,3 +287,19 @@ def test_long_and_deep_queries_are_answered_or_refused_in_words(queries: Queries
     except PenstockError as refused:
         assert refused.code in ("E_QUERY", "E_SYNTAX")
         assert any(word in refused.message for word in ("xpression", "nested", "in a row"))
+
+
+def test_a_database_is_used_again_but_not_after_users_functions(
+    place: Path, rows: Callable[..., pl.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = opened(place, rows, 20.0)
+    assert [r["v"] for r in ask(queries, "SELECT v FROM mine")] == [1, 2, 3]
+    (first,) = [database for _, database in queries._databases._idle]
+    assert [r["v"] for r in ask(queries, "SELECT v FROM mine WHERE v > 1")] == [2, 3]
+    (again,) = [database for _, database in queries._databases._idle]
+    assert again is first
+    ask(queries, "SELECT v FROM theirs")
+    assert len(queries._databases._idle) == 2
+    monkeypatch.setattr("services.store.query_run.QueryRun.has_functions", True)
+    ask(queries, "SELECT v FROM mine")
+    assert [database is first for _, database in queries._databases._idle] == [False]

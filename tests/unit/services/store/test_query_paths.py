@@ -17,7 +17,7 @@ from sqlglot import exp
 from gateway.information.schema import Information
 from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.view import Catalog
-from penstock.cli.query import slices
+from penstock.cli.export import slices
 from penstock.client.connection import Connection
 from penstock.duck import print_query
 from penstock.errors import PenstockError
@@ -33,7 +33,7 @@ from penstock.sql.plan import Column
 from penstock.sql.statements import CreateExternalStream, Query
 from penstock.types import ColumnType
 from services.store.flight import _request
-from services.store.flightsql import query_of
+from services.store.flightsql import ticket_of
 from services.tables import filters
 from tests.nightly import drawn
 from tests.unit.services.store.test_query_property import (
@@ -127,7 +127,7 @@ def test_endpoints_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
     command = _field(
         1, b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
     ) + _field(2, _field(1, text.encode()))
-    assert query_of(command) == text
+    assert _request(ticket_of(command))["sql"] == text
     assert _request(json.dumps({"sql": text}).encode())["sql"] == text
     assert _request(text.encode())["sql"] == text
 

@@ -124,9 +124,7 @@ SELECT = st.tuples(
         f"SELECT {p[0]} {p[1]}{p[2]} {p[3]} FROM {p[4]}{p[5]} WHERE {p[6]} ORDER BY {p[7]} {p[8]}"
     )
 )
-CONTEXT = Context(
-    {"t": BoundTable("_penstock_1", ("ts", "v", "w"), frozenset({"ts"}), "ms")}, "UTC"
-)
+CONTEXT = Context({"t": BoundTable("_penstock_1", ("ts", "v", "w"))}, "UTC")
 
 
 def queried(text: str) -> exp.Query | None:

@@ -128,12 +128,10 @@ def test_rows_of_segments_and_tail_and_up_to_where_they_are_read(asking: Asking)
     assert asking.positions == {f"{TOPIC}:0": 3}
 
 
-def test_fields_carry_the_columns_types_unless_a_name_has_two(
-    tmp_path: Path, asking: Asking
-) -> None:
+def test_fields_carry_the_types_that_they_are_bound_to(tmp_path: Path, asking: Asking) -> None:
     found = asking.result("SELECT v, w, v + 1 AS more FROM plain")
     kinds = [(f.metadata or {}).get(b"type") for f in found.schema]
-    assert kinds == [b"INT", b"VARCHAR(16)", None]
+    assert kinds == [b"INT", b"VARCHAR(16)", b"DOUBLE"]
     other = Table(
         9,
         "d",
@@ -164,6 +162,31 @@ def test_child_tables_by_name_and_by_supertable(asking: Asking) -> None:
     asking.redis.hset("penstock:children:8", "d2", "{}")
     found = asking.rows("SELECT tbname, v, g FROM meters ORDER BY v")
     assert found == [("d1", 10, 1), ("d2", 20, 2)]
+
+
+def test_tags_stand_beside_the_tables_that_have_them(asking: Asking) -> None:
+    sql = "SELECT tbname, g, count(*) AS n FROM meters PARTITION BY tbname ORDER BY tbname"
+    assert asking.rows(sql) == [("d1", 1, 1), ("d2", 2, 1)]
+    having = "SELECT tbname FROM meters GROUP BY tbname HAVING max(v) > 15"
+    assert asking.rows(having) == [("d2",)]
+
+
+def test_errors_of_a_query_have_their_place(asking: Asking) -> None:
+    error = refusal(lambda: asking.result("SELECT v,\n  vv FROM plain"))
+    assert (error.code, error.hint) == ("E_UNKNOWN_COLUMN", "did you mean v?")
+    assert isinstance(error, SqlError) and (error.line, error.column) == (2, 3)
+    nothing = refusal(lambda: asking.result("SELECT w, sum(v) FROM plain"))
+    assert nothing.code == "E_NOT_GROUPED"
+    ordered = "SELECT count(*) AS n FROM plain INTERVAL(2s) ORDER BY nn"
+    assert refusal(lambda: asking.result(ordered)).hint == "did you mean n?"
+
+
+def test_sums_of_integers_are_integers(asking: Asking) -> None:
+    found = asking.result("SELECT sum(v) AS s, 1.5 AS r, max(ts) - min(ts) AS t FROM plain")
+    assert [str(f.type) for f in found.schema] == ["int64", "double", "int64"]
+    assert found.to_pylist() == [{"s": 6, "r": 1.5, "t": 2_000}]
+    nested = "SELECT sum(s) AS x FROM (SELECT sum(v) AS s FROM plain GROUP BY w)"
+    assert asking.result(nested).schema.field("x").type == pa.int64()
 
 
 def test_too_large_an_answer_is_refused_and_a_limit_is_not(asking: Asking) -> None:
@@ -241,7 +264,7 @@ def test_a_wrong_argument_of_a_function_is_pointed_at(asking: Asking) -> None:
     assert "it takes text" in str(wrong.value)
     with pytest.raises(SqlError, match="the mode of week") as wrong:
         asking.rows("SELECT week(ts, 9) FROM plain")
-    assert (wrong.value.line, wrong.value.column) == (1, 13)
+    assert (wrong.value.line, wrong.value.column) == (1, 8)
 
 
 def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
@@ -257,7 +280,7 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def resolve(self, database: str, table: exp.Table, made: Query) -> Any:
             return source.resolve(database, table, made)
 
-        def relation(self, con: Any, prefix: str, found: Any) -> str:
+        def relation(self, con: Any, prefix: str, found: Any, scope: Any) -> str:
             return "SELECT * FROM rows_"
 
         def view(self) -> Any:
@@ -272,7 +295,7 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     assert windows.shown == ["s", "age"]
     assert windows.frame["s"].to_list() == [1, 5]
     assert windows.frame["age"].to_list() == [9_000, 8_000]
-    assert windows.types["s"] == "BIGINT"
+    assert [str(c.type) for c in windows.columns.columns if c.name == "s"] == ["BIGINT"]
 
 
 # -------------------------------------------------------------------- KEEP and virtual tables

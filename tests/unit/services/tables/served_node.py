@@ -227,7 +227,7 @@ class Socket:
 
     async def until(self, check: Callable[[], bool]) -> None:
         """Wait until the client has been told enough."""
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(30):
             while not check():
                 self.arrived.clear()
                 await self.arrived.wait()

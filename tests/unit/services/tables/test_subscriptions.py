@@ -91,7 +91,7 @@ class Served(ServedNode):
 
     async def settle_until(self, check: Any) -> None:
         """Let Kafka take everything until something holds."""
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(30):
             while not check():
                 self.node.settle()
                 await asyncio.sleep(0)

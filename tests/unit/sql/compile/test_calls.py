@@ -50,8 +50,8 @@ def test_a_call_has_its_type_and_values(text: str, kind: str, values: list[Any])
         ("concat(s)", "E_FUNCTION_ARGUMENT", "concat() takes 2 to 8 arguments, not 1"),
         ("coalesce()", "E_FUNCTION_ARGUMENT", "coalesce() takes 1 or more arguments, not 0"),
         ("sum(a)", "E_AGGREGATE_HERE", "sum() is an aggregate and cannot stand here"),
-        ("rand()", "E_FORBIDDEN_FUNC", "rand() is not possible in a stream: a replay would give"),
-        ("twa(a)", "E_FORBIDDEN_FUNC", "twa() is not possible in a stream"),
+        ("rand()", "E_FORBIDDEN_FUNC", "rand() is not possible here: each run would give"),
+        ("twa(a)", "E_FORBIDDEN_FUNC", "twa() is not possible here"),
         ("asb(a)", "E_UNKNOWN_FUNCTION", "there is no function asb()"),
     ],
 )

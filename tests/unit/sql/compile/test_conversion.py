@@ -35,6 +35,10 @@ VALUES: list[tuple[str, str, list[Any]]] = [
     ("CAST(ts AS BIGINT)", "BIGINT", [1_000, N, 3_000]),
     ("CAST('1970-01-01 00:00:01' AS TIMESTAMP)", "TIMESTAMP", [1_000] * 3),
     ("CAST(s AS VARBINARY(4))", "VARBINARY(4)", [b"1", N, b"b"]),
+    (r"CAST('\\x00FF' AS VARBINARY)", "VARBINARY(2)", [b"\0\xff"] * 3),
+    (r"CAST('\\x00ff' AS VARBINARY(1))", "VARBINARY(1)", [b"\0"] * 3),
+    (r"CAST('' AS VARBINARY)", "VARBINARY(1)", [b""] * 3),
+    (r"CAST(s AS VARBINARY(4)) = CAST('\\x62' AS VARBINARY)", "BOOL", [False, N, True]),
     ("CAST(NULL AS INT)", "INT", [N, N, N]),
     ("TIMESTAMP '1970-01-01T00:00:02Z'", "TIMESTAMP", [2_000] * 3),
 ]

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from penstock.sql.parsers.column_types import MAX_LENGTH, TYPE_WORDS, TypeParser
+from penstock.sql import parse_one
+from penstock.sql.parsers.column_types import (
+    _ELSEWHERE,
+    _INSTEAD,
+    MAX_LENGTH,
+    TYPE_WORDS,
+    TypeParser,
+)
 from penstock.types import ColumnType
 from tests.nightly import drawn
 from tests.unit.sql.reading import read, reader, refusal, refused
@@ -103,6 +110,34 @@ def test_a_type_outside_its_limits_is_refused_where_it_stands(
     text: str, column: int, message: str
 ) -> None:
     assert refused(lambda: kind(text)) == ("E_SYNTAX", 1, column, message)
+
+
+@pytest.mark.parametrize(
+    ("word", "instead"),
+    [
+        ("TEXT", "VARCHAR(n)"),
+        ("blob", "VARBINARY(n)"),
+        ("GEOMETRY(100)", "VARCHAR(n) for the text"),
+        ("CHAR(3)", "VARCHAR(n)"),
+        ("REAL", "FLOAT (32 bits) or DOUBLE (64 bits)"),
+        ("DATE", "TIMESTAMP"),
+        ("INT4", "INT"),
+    ],
+)
+def test_a_type_of_another_system_is_refused_with_the_one_to_use(word: str, instead: str) -> None:
+    error = refusal(lambda: kind(word))
+    assert (error.code, error.line, error.column) == ("E_SYNTAX", 1, 1)
+    assert error.message == f"this is no column type here, found {word.partition('(')[0]}"
+    assert error.hint.startswith(f"use {instead}")
+
+
+def test_a_refused_type_is_pointed_at_in_its_statement() -> None:
+    error = refusal(lambda: parse_one("CREATE TABLE t (ts TIMESTAMP,\n  note TEXT)"))
+    assert (error.line, error.column) == (2, 8)
+
+
+def test_a_word_is_either_taken_or_refused() -> None:
+    assert not _INSTEAD.keys() & {*TYPE_WORDS, *_ELSEWHERE}
 
 
 def test_an_unknown_type_hints_at_the_nearest_and_lists_all() -> None:

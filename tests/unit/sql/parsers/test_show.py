@@ -8,8 +8,20 @@ import pytest
 
 from penstock.sql.dialect import to_sql
 from penstock.sql.parsers.show import ShowParser
-from penstock.sql.statements import Delete, Describe, Name, Show, ShowCreate
+from penstock.sql.statements import (
+    Delete,
+    Describe,
+    Name,
+    Show,
+    ShowCreate,
+    ShowDistribution,
+    ShowIndexes,
+    ShowTableTags,
+    ShowTags,
+)
 from tests.unit.sql.reading import read, refusal, refused
+
+RESERVED_FROM = "expected a tag, tbname or _tags, found the reserved word FROM"
 
 
 def shown(text: str) -> Any:
@@ -24,7 +36,25 @@ def shown(text: str) -> Any:
         ("TABLES FROM db", Show(what="TABLES", database="db")),
         ("STABLES LIKE 'm%'", Show(what="STABLES", like="m%")),
         ("db.STREAMS LIKE 's'", Show(what="STREAMS", database="db", like="s")),
-        ("TAGS FROM t", Show(what="TAGS", database="t")),
+        ("NORMAL TABLES", Show(what="NORMAL TABLES")),
+        ("CHILD TABLES LIKE 'c%'", Show(what="CHILD TABLES", like="c%")),
+        ("CHILD db.TABLES", Show(what="CHILD TABLES", database="db")),
+        ("db.CHILD TABLES", Show(what="CHILD TABLES", database="db")),
+        ("NORMAL TABLES FROM db", Show(what="NORMAL TABLES", database="db")),
+        ("child.TABLES", Show(what="TABLES", database="child")),
+        ("indexes.TABLES", Show(what="TABLES", database="indexes")),
+        ("USER DATABASES", Show(what="USER DATABASES")),
+        ("SYSTEM DATABASES LIKE 'i%'", Show(what="SYSTEM DATABASES", like="i%")),
+        ("TAGS FROM t", ShowTags(table=Name("t"))),
+        ("TAGS FROM db.t", ShowTags(table=Name("t", "db"))),
+        ("TAGS FROM t FROM db", ShowTags(table=Name("t", "db"))),
+        ("TABLE TAGS FROM m FROM db", ShowTableTags(stable=Name("m", "db"))),
+        (
+            "TABLE TAGS tbname, `a b` FROM db.m",
+            ShowTableTags(stable=Name("m", "db"), columns=(Name("tbname"), Name("a b"))),
+        ),
+        ("TABLE DISTRIBUTED db.m", ShowDistribution(table=Name("m", "db"))),
+        ("INDEXES FROM m FROM db", ShowIndexes(table=Name("m", "db"))),
         ("EXTERNAL STREAMS", Show(what="EXTERNAL STREAMS")),
         ("db.EXTERNAL STREAMS", Show(what="EXTERNAL STREAMS", database="db")),
         ("MATERIALIZED VIEWS", Show(what="VIEWS")),
@@ -57,6 +87,12 @@ def test_describe_and_delete() -> None:
         ("show", "TABELS", 1, "expected what to show, found TABELS"),
         ("show", "TABLES LIKE x", 13, "expected a string, found x"),
         ("show", "EXTERNAL TABLES", 1, "expected what to show, found EXTERNAL"),
+        ("show", "CHILD db.STABLES", 10, "expected TABLES, found STABLES"),
+        ("show", "EXTERNAL db.TABLES", 1, "expected CHILD or NORMAL, found EXTERNAL"),
+        ("show", "TAGS", 5, "expected FROM, but the statement ends"),
+        ("show", "TAGS FROM db.t FROM d", 16, "the statement should end here, found FROM"),
+        ("show", "TABLE m", 7, "expected TAGS or DISTRIBUTED, found m"),
+        ("show", "TABLE TAGS site, FROM m", 18, RESERVED_FROM),
         ("show", "CREATE USER u", 8, "expected DATABASE, STABLE, TABLE or STREAM, found USER"),
         ("show", "CREATE EXTERNAL VIEW v", 17, "expected STREAM, found VIEW"),
         ("show", "db.TABLES FROM db", 11, "the statement should end here, found FROM"),

@@ -52,6 +52,15 @@ STATEMENTS: list[tuple[st.Statement, str]] = [
     (st.Describe(table=st.Name("t", "d")), "DESCRIBE d.t"),
     (st.Show(what="TABLES"), "SHOW TABLES"),
     (st.Show(what="STREAMS", database="a b", like="x%"), "SHOW `a b`.STREAMS LIKE 'x%'"),
+    (st.Show(what="CHILD TABLES", database="d"), "SHOW d.CHILD TABLES"),
+    (st.ShowTags(table=st.Name("c", "d")), "SHOW TAGS FROM d.c"),
+    (st.ShowTableTags(stable=T), "SHOW TABLE TAGS FROM t"),
+    (
+        st.ShowTableTags(stable=T, columns=(st.Name("tbname"), st.Name("a b"))),
+        "SHOW TABLE TAGS tbname, `a b` FROM t",
+    ),
+    (st.ShowDistribution(table=st.Name("c", "d")), "SHOW TABLE DISTRIBUTED d.c"),
+    (st.ShowIndexes(table=T), "SHOW INDEXES FROM t"),
     (st.ShowCreate(kind="external stream", name=T), "SHOW CREATE EXTERNAL STREAM t"),
 ]
 

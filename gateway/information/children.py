@@ -1,0 +1,202 @@
+"""Child tables with their tags, whether CREATE TABLE or their rows made them.
+
+A child table that both know is as the catalog has it: that is where `SET TAG` writes. Reads Redis
+some child tables at a time, and one field for one child table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from gateway.answers import gather, table_of
+from gateway.children import plain_tags, tag_choices, text
+from gateway.information import columns
+from gateway.information.scope import EVERYTHING, Scope
+from gateway.information.viewer import Viewer
+from gateway.layout import TBNAME
+from penstock import names
+from penstock.catalog.model import Child, Table
+from penstock.coordination import redis_link
+from penstock.sql.plan import Column
+from penstock.sql.statements import Name, ShowTableTags, ShowTags
+
+#: stands for all tags in SHOW TABLE TAGS
+_ALL_TAGS = "_tags"
+#: how a child table is spelled, and its tags as a `Child` has them
+_Tagged: TypeAlias = tuple[str, Sequence[Any]]
+
+
+class ChildLists:
+    """The child tables that one user may see."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self._viewer = viewer
+
+    def find(self, database: str, name: str) -> tuple[Child, Table] | None:
+        """Return a child table and its supertable; one that rows made has the id 0. Raises
+        BusError.
+        """
+        catalog = self._viewer.catalog
+        made = catalog.child(database, name)
+        if made is not None:
+            stable = catalog.table_by_id(made.stable_id)
+            seen = stable is not None and catalog.table(stable.database, stable.name) is not None
+            return (made, stable) if stable is not None and seen else None
+        for stable in catalog.tables(database):
+            held = self._held(stable, name)
+            if held is not None:
+                return held, stable
+        return None
+
+    def tags(self, scope: Scope = EVERYTHING) -> pa.Table:
+        """Return every tag of every child table of *scope*. Raises BusError."""
+        rows = (
+            row
+            for stable in self._viewer.catalog.tables(scope.database)
+            if stable.tags and scope.has_stable(stable.name)
+            for row in _rows(stable, self._children(stable, scope.table))
+        )
+        return redis_link.ask(lambda: gather(columns.TAGS, rows))
+
+    def tags_of(self, statement: ShowTags, home: str) -> pa.Table:
+        """Answer SHOW TAGS FROM; a supertable has no values of tags. Raises BusError,
+        SqlSemanticError.
+        """
+        stable, child = self._with_tags(statement, statement.table, home)
+        children = [] if child is None else [(child.name, child.tags)]
+        return table_of(columns.TAGS, list(_rows(stable, children)))
+
+    def table_tags(self, statement: ShowTableTags, home: str) -> pa.Table:
+        """Answer SHOW TABLE TAGS, of one child table for its name. Raises BusError,
+        SqlSemanticError.
+        """
+        stable, child = self._with_tags(statement, statement.stable, home)
+        chosen = _choose(statement, stable)
+        shown = [_show_column(stable, at) for at in chosen]
+        children = self._children(stable) if child is None else [(child.name, child.tags)]
+        rows = (
+            tuple(name if at < 0 else _value(stable, tags, at) for at in chosen)
+            for name, tags in children
+        )
+        return redis_link.ask(lambda: gather(shown, rows, stable.precision))
+
+    def _with_tags(
+        self, statement: ShowTags | ShowTableTags, name: Name, home: str
+    ) -> tuple[Table, Child | None]:
+        """Return the supertable that *name* is, or is a child table of. Raises BusError,
+        SqlSemanticError.
+        """
+        table = self._viewer.catalog.table(home, name.name)
+        if table is not None and table.tags:
+            return table, None
+        if table is not None:
+            raise statement.error(
+                f"{table.name} is a plain table, which has no tags", name, code="E_NOT_A_STABLE"
+            )
+        found = self.find(home, name.name)
+        if found is None:
+            raise statement.error(f'there is no table "{name.name}"', name, code="E_NO_TABLE")
+        child, stable = found
+        return stable, child
+
+    def _children(self, stable: Table, only: str | None = None) -> Iterator[_Tagged]:
+        """Yield the child tables of a supertable, or the one called *only*. Raises
+        redis.RedisError.
+        """
+        seen: set[str] = set()
+        for child in self._viewer.catalog.children(stable.id):
+            seen.add(child.name.lower())
+            if only is None or child.name == only:
+                yield child.name, child.tags
+        if only is not None:
+            held = None if only.lower() in seen else self._held(stable, only)
+            if held is not None:
+                yield held.name, held.tags
+            return
+        choices = tag_choices(stable.stored_names, stable.tags)
+        key = names.children(stable.id)
+        for field, held_tags in redis_link.hash_items(self._viewer.redis, key):
+            name = text(field)
+            if name.lower() not in seen:
+                seen.add(name.lower())
+                yield name, plain_tags(held_tags, choices)
+
+    def _held(self, stable: Table, name: str) -> Child | None:
+        """Return a child table that its rows made known. Raises BusError."""
+        if stable.kind != "stable":
+            return None
+        key = names.children(stable.id)
+        held = redis_link.ask(lambda: self._viewer.redis.hget(key, name))
+        if held is None:
+            return None
+        tags = plain_tags(held, tag_choices(stable.stored_names, stable.tags))
+        return Child(0, stable.database, stable.id, name, tags)
+
+
+def _rows(stable: Table, children: Iterable[_Tagged]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of child tables in a list of tags."""
+    shown = [(at, tag, str(tag.type)) for at, tag in enumerate(stable.tags)]
+    for name, tags in children:
+        for at, tag, kind in shown:
+            value = _as_text(tag, tags[at] if at < len(tags) else None)
+            yield name, stable.database, stable.name, tag.name, kind, value
+
+
+def _as_text(tag: Column, value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"\\x{_hex(value)}" if tag.type.kind == "VARBINARY" else str(value)
+
+
+def _hex(value: str | bytes) -> str:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _choose(statement: ShowTableTags, stable: Table) -> list[int]:
+    """Return which columns are asked for: -1 is the name, others are tags by their place."""
+    everything = list(range(len(stable.tags)))
+    if not statement.columns:
+        return [-1, *everything]
+    chosen: list[int] = []
+    for column in statement.columns:
+        if column.name.lower() == _ALL_TAGS:
+            chosen += everything
+        else:
+            chosen.append(_place(statement, column, stable))
+    return chosen
+
+
+def _place(statement: ShowTableTags, column: Name, stable: Table) -> int:
+    low = column.name.lower()
+    if low == TBNAME:
+        return -1
+    for at, tag in enumerate(stable.tags):
+        if tag.name.lower() == low:
+            return at
+    known = ", ".join(t.name for t in stable.tags)
+    raise statement.error(
+        f"{stable.name} has no tag {column.name}",
+        column,
+        code="E_NO_COLUMN",
+        hint=f"its tags are {known}; tbname is the child table",
+    )
+
+
+def _show_column(stable: Table, at: int) -> tuple[str, Any]:
+    return (TBNAME, columns.TEXT) if at < 0 else (stable.tags[at].name, stable.tags[at].type)
+
+
+def _value(stable: Table, tags: Sequence[Any], at: int) -> Any:
+    value = tags[at] if at < len(tags) else None
+    kind = stable.tags[at].type.kind
+    if value is None:
+        return None
+    if kind == "DECIMAL":
+        return Decimal(value)
+    return bytes.fromhex(_hex(value)) if kind == "VARBINARY" else value

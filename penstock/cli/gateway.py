@@ -1,0 +1,62 @@
+"""The gateway that a command speaks to, and who it is there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.client.connection import Connection, connect
+from penstock.client.connection_options import ConnectionOptions
+from penstock.config.secret_files import read_secret
+from penstock.errors import ConfigError
+from penstock.mesh.layout import Layout
+from penstock.mesh.state import read_state
+
+Url = Annotated[
+    str | None, typer.Option(help="the gateway's address; default: the mesh of the data directory")
+]
+User = Annotated[str, typer.Option(envvar="PENSTOCK_USER")]
+PasswordFile = Annotated[
+    Path | None, typer.Option(envvar="PENSTOCK_PASSWORD_FILE", help="file that holds the password")
+]
+
+
+def connection(
+    data_dir: Path,
+    url: str | None,
+    user: str,
+    password_file: Path | None,
+    *,
+    timeout: float = 60.0,
+    notifier_url: str | None = None,
+) -> Connection:
+    """Connect to the mesh in *data_dir*, or to the one at *url*. Raises ConfigError, AuthError,
+    RemoteError.
+    """
+    layout = Layout(data_dir.expanduser().absolute())
+    state = read_state(layout) if url is None else None
+    if url is None and state is None:
+        raise ConfigError(
+            f"no mesh runs in {data_dir.absolute()}",
+            hint="`penstock up` starts one; --url names another's gateway",
+        )
+    if password_file is None and state is None:
+        raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
+    password = ""
+    if password_file:
+        password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE")
+    elif state is not None:
+        password = read_secret(layout.secret("root"), "secrets/root.password")
+    if state is not None:
+        url = state["settings"]["PENSTOCK_GATEWAY_URL"]
+    # what the services trust, the command trusts
+    ca = os.environ.get("PENSTOCK_TLS_CA") or None
+    return connect(
+        url or "",
+        user=user,
+        password=password,
+        options=ConnectionOptions(timeout=timeout, notifier_url=notifier_url, ca=ca),
+    )

@@ -1,0 +1,63 @@
+"""Commands that are imported when they are called: `penstock --help` needs none of them."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context
+    from typer._click.formatting import HelpFormatter
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command is, and what it does in at most 60 characters."""
+
+    module: str
+    summary: str
+
+
+#: every command, in the order in which help shows them
+PLACES = {
+    "up": Place("mesh", "Start the mesh and keep it running until Ctrl-C."),
+    "down": Place("mesh", "Stop what was started in the data directory."),
+    "status": Place("mesh", "Show health, ports, memory and restarts of each service."),
+    "logs": Place("mesh", "Show the log of one service, or of all about one thing."),
+    "restart": Place("mesh", "Stop one service and wait for its successor."),
+    "setup": Place("mesh", "Fetch what pip does not bring."),
+    "init": Place("mesh", "Make the topics that every mesh has."),
+    "login": Place("mesh", "Print a link that logs a browser in as root."),
+    "backup": Place("backup", "Back up a whole mesh, running or not."),
+    "restore": Place("backup", "Restore a whole mesh into an empty data directory."),
+    "sql": Place("query", "Run SQL and print the rows."),
+    "export": Place("export", "Write all rows of a table to a Parquet file."),
+    "demo": Place("demo", "Replay 336,776 flights and check every window."),
+    "doctor": Place("doctor", "Say what is wrong with the mesh and what to do."),
+    "snode": Place("snode", "Back up the stream jobs' state, and restore it."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """The group of all commands; their modules add them to `app` once they are imported."""
+
+    def list_commands(self, ctx: Context) -> list[str]:
+        return list(PLACES)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:
+        place = PLACES.get(cmd_name)
+        if place is None:
+            return None
+        importlib.import_module(f"penstock.cli.{place.module}")
+        from penstock.cli import app
+
+        found: Command | None = typer.main.get_group(app).commands.get(cmd_name)
+        return found
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, place.summary) for name, place in PLACES.items()])

@@ -1,0 +1,33 @@
+"""What a supervisor leaves in its data directory for others: its state, and the services' logs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import psutil
+
+from penstock.mesh.layout import Layout
+
+
+def read_state(layout: Layout) -> dict[str, Any] | None:
+    """What the supervisor of *layout* says; None when none runs."""
+    try:
+        state: dict[str, Any] = json.loads(layout.state_file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    if "rooms" in state:  # of a supervisor that an earlier build started
+        state["services"] = state.pop("rooms")
+    return state if psutil.pid_exists(state["supervisor"]) else None
+
+
+def tail(layout: Layout, service: str, lines: int = 25) -> str:
+    """The last lines of a service's log."""
+    try:
+        with open(layout.log(service), "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(file.tell() - 64 * 1024, 0))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return ""

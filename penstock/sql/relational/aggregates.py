@@ -1,0 +1,115 @@
+"""Aggregates of a SELECT: where they may stand, what they take, what they give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from penstock.sql.functions import AGGREGATES
+from penstock.sql.functions.aggregate import AggregateFunction
+from penstock.sql.functions.base import BIGINT, NULL, Compiled
+from penstock.sql.planning.select.aggregates import is_percentage, takes
+from penstock.sql.relational.signatures import result_type
+from penstock.types import ColumnType
+
+if TYPE_CHECKING:
+    from penstock.sql.relational.typer import ExpressionTyper
+
+#: other names of aggregates that streams have
+_NAMES = {"percentile": "apercentile"}
+
+
+def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
+    """Type a call of the aggregate *name*."""
+    _check_place(typer, node, name)
+    typer.clause.aggregates += 1
+    typer.inside = name
+    try:
+        kind = _result(typer, node, name)
+    finally:
+        typer.inside = ""
+    return typer.value(kind) if kind != NULL else typer.value(BIGINT)
+
+
+def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None:
+    if typer.inside:
+        typer.refuse(
+            node,
+            f"{name}() cannot stand inside {typer.inside}()",
+            code="E_AGGREGATE_HERE",
+            hint=f"compute {name}() in a subquery",
+        )
+    if typer.clause.no_aggregates:
+        typer.refuse(
+            node,
+            f"{name}() is an aggregate and cannot stand in {typer.clause.no_aggregates}",
+            code="E_AGGREGATE_HERE",
+            hint="conditions on aggregates stand in HAVING, or around a subquery",
+        )
+
+
+def _result(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnType:
+    function = AGGREGATES.get(_NAMES.get(name, name))
+    arguments = _arguments(node)
+    if function is not None:
+        return _check(typer, node, name, function, arguments)
+    return result_type(name, [typer.type_of(a) for a in arguments]) or NULL
+
+
+def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
+    """Return the arguments, those behind DISTINCT too."""
+    first = node.expressions[0] if node.expressions else None
+    if isinstance(first, exp.Distinct):
+        return [*first.expressions, *node.expressions[1:]]
+    return list(node.expressions)
+
+
+def _check(
+    typer: ExpressionTyper,
+    node: exp.Anonymous,
+    name: str,
+    function: AggregateFunction,
+    arguments: list[exp.Expr],
+) -> ColumnType:
+    """Check a call of an aggregate that streams have, by their rules."""
+    hint = f"{function.signature}: {function.doc}"
+    if not function.least <= len(arguments) <= function.at_most:
+        typer.refuse(
+            node,
+            f"{name}() does not take {len(arguments)} arguments",
+            code="E_FUNCTION_ARGUMENT",
+            hint=hint,
+        )
+    if isinstance(arguments[0], exp.Star):
+        if name == "count":
+            return BIGINT
+        typer.refuse(node, f"{name}(*) is not possible here", code="E_FUNCTION_ARGUMENT", hint=hint)
+    kind = typer.type_of(arguments[0])
+    if kind != NULL and not takes(function, kind):
+        typer.refuse(
+            arguments[0],
+            f"{name}() needs a number, not {kind}",
+            code="E_TYPE",
+            detail=f"{kind} and DOUBLE do not fit",
+            hint="write CAST(… AS DOUBLE)",
+        )
+    _check_parameters(typer, node, name, arguments[1:], hint)
+    return function.returns(kind)
+
+
+def _check_parameters(
+    typer: ExpressionTyper,
+    node: exp.Anonymous,
+    name: str,
+    parameters: list[exp.Expr],
+    hint: str,
+) -> None:
+    values = [typer.compile(p) for p in parameters]
+    if values and not (values[0].literal and is_percentage(values[0].value)):
+        typer.refuse(
+            node,
+            f"{name}() takes a percentage from 0 to 100, as a constant",
+            code="E_FUNCTION_ARGUMENT",
+            hint=hint,
+        )

@@ -1,0 +1,331 @@
+"""Binds queries: FROM first, then the select list, conditions, groups and order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from penstock.sql.compile import Functions, nothing
+from penstock.sql.functions.base import common
+from penstock.sql.relational.bindings import Binding, note
+from penstock.sql.relational.grouping import Keys, check_grouping, chooses_a_row
+from penstock.sql.relational.relations import (
+    Alias,
+    Output,
+    Relation,
+    SelectScope,
+    TableColumns,
+    table_name,
+)
+from penstock.sql.relational.select_list import output_name, write_out
+from penstock.sql.relational.typer import Clause, ExpressionTyper
+from penstock.sql.source import Source
+
+#: joins whose right side only decides which rows of the left there are
+_FILTERING = ("SEMI", "ANTI")
+
+
+@dataclass(frozen=True)
+class QueryScope:
+    """What a query is bound to: its text, its tables, its functions and its zone."""
+
+    source: Source
+    #: the columns of a table that FROM names; raises SqlError where there is none
+    tables: Callable[[exp.Table], TableColumns]
+    timezone: str = "UTC"
+    functions: Functions = field(default=nothing)
+
+
+@dataclass(frozen=True)
+class BoundQuery:
+    """A tree whose nodes know their types, and the columns of its answer."""
+
+    tree: exp.Query
+    outputs: tuple[Output, ...]
+
+
+def bind(tree: exp.Query, scope: QueryScope) -> BoundQuery:
+    """Bind *tree*, which is changed: names are spelled as tables spell them, what the text leaves
+    to be understood is written out, and types are noted.
+
+    Raises:
+        SqlSemanticError: a name means nothing or too much, or types do not go together.
+    """
+    return BoundQuery(tree, _QueryBinder(scope).bind(tree, None))
+
+
+class _QueryBinder:
+    def __init__(self, scope: QueryScope) -> None:
+        self._scope = scope
+        self._unnamed = 0
+
+    def bind(self, query: exp.Query, outer: SelectScope | None) -> tuple[Output, ...]:
+        if isinstance(query, exp.Subquery):
+            outputs = self.bind(query.this, outer)
+            self._bind_order(query, outputs)
+            return outputs
+        if isinstance(query, exp.Union):
+            return self._bind_union(query, outer)
+        assert isinstance(query, exp.Select)
+        return _SelectBinder(self, self._scope, query, outer).bind()
+
+    def name_subquery(self, node: exp.Subquery) -> str:
+        """Return the name of a subquery in FROM; one that has none gets one that nobody else can
+        mean.
+        """
+        if not node.alias:
+            self._unnamed += 1
+            name = f"_penstock_subquery_{self._unnamed}"
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
+        return str(node.alias)
+
+    def _bind_union(self, union: exp.Union, outer: SelectScope | None) -> tuple[Output, ...]:
+        left = self.bind(union.this, outer)
+        right = self.bind(union.expression, outer)
+        if len(left) != len(right):
+            raise self._scope.source.semantic_error(
+                f"UNION puts {len(left)} and {len(right)} columns under each other",
+                union.expression,
+                code="E_QUERY",
+                hint="select the same number of columns on both sides",
+            )
+        outputs = tuple(self._merge(union, a, b) for a, b in zip(left, right, strict=True))
+        self._bind_order(union, outputs)
+        return outputs
+
+    def _merge(self, union: exp.Union, left: Output, right: Output) -> Output:
+        kind = common([left.type, right.type])
+        if kind is None:
+            raise self._scope.source.semantic_error(
+                f"UNION: {left.type} and {right.type} do not fit in column {left.name}",
+                union.expression,
+                code="E_TYPE",
+                hint="convert one of them with CAST(… AS …)",
+            )
+        return Output(left.name, kind, left.precision)
+
+    def _bind_order(self, query: exp.Query, outputs: tuple[Output, ...]) -> None:
+        """Bind ORDER BY of a query that has only its columns to be ordered by."""
+        order = query.args.get("order")
+        if order is None:
+            return
+        names = Relation("", TableColumns(outputs, stored=False))
+        typer = _typer(self._scope, SelectScope(relations=[names]), self)
+        for item in order.expressions:
+            if not check_position(item.this, outputs, typer):
+                typer.compile(item.this)
+
+
+def _typer(scope: QueryScope, names: SelectScope, binder: _QueryBinder) -> ExpressionTyper:
+    precision = names.relations[0].table.precision if names.relations else "ms"
+    return ExpressionTyper(
+        names,
+        binder.bind,
+        precision=precision,
+        timezone=scope.timezone,
+        source=scope.source,
+        functions=scope.functions,
+    )
+
+
+def check_position(node: exp.Expr, outputs: tuple[Output, ...], typer: ExpressionTyper) -> bool:
+    """Tell if *node* is the position of a column, as in ORDER BY 1."""
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return False
+    if not str(node.this).isdigit() or not 1 <= int(node.this) <= len(outputs):
+        typer.refuse(
+            node,
+            f"there is no column {node.this} in the select list",
+            code="E_QUERY",
+            hint=f"a number here is a position from 1 to {len(outputs)}",
+        )
+    return True
+
+
+class _SelectBinder:
+    """Binds one SELECT."""
+
+    def __init__(
+        self,
+        binder: _QueryBinder,
+        scope: QueryScope,
+        select: exp.Select,
+        outer: SelectScope | None,
+    ) -> None:
+        self._binder = binder
+        self._scope = scope
+        self._select = select
+        self._names = SelectScope(outer)
+        self._typer = _typer(scope, self._names, binder)
+        self._items: list[exp.Expr] = []
+        self._outputs: tuple[Output, ...] = ()
+        #: what stands after grouping
+        self._grouped = Clause()
+
+    def bind(self) -> tuple[Output, ...]:
+        self._bind_from()
+        self._typer = _typer(self._scope, self._names, self._binder)
+        self._bind_items()
+        self._bind_where()
+        keys = self._bind_keys()
+        self._bind_having()
+        self._bind_order()
+        self._check_grouping(keys)
+        return self._outputs
+
+    # ------------------------------------------------------------ FROM
+
+    def _bind_from(self) -> None:
+        source = self._select.args.get("from_")
+        if source is None:
+            return
+        self._add(source.this)
+        for join in self._select.args.get("joins") or []:
+            self._add(join.this)
+            self._bind_join(join)
+
+    def _add(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Subquery):
+            columns = self._binder.bind(node.this, self._names.outer)
+            precision = columns[0].precision if columns else "ms"
+            table = TableColumns(columns, precision, stored=False)
+            name = self._binder.name_subquery(node)
+        else:
+            assert isinstance(node, exp.Table)
+            table = self._scope.tables(node)
+            name = table_name(node)
+        if self._names.relation(name) is not None:
+            raise self._scope.source.semantic_error(
+                f"FROM has {name} twice",
+                node,
+                code="E_QUERY",
+                hint=f"give one of them another name: {name} AS other",
+            )
+        self._names.relations.append(Relation(name, table))
+
+    def _bind_join(self, join: exp.Join) -> None:
+        typer = _typer(self._scope, self._names, self._binder)
+        typer.clause = Clause("ON")
+        for identifier in join.args.get("using") or []:
+            self._bind_using(identifier)
+        if join.args.get("on") is not None:
+            typer.truth(join.args["on"])
+        if join.args.get("kind") in _FILTERING:
+            self._names.relations.pop()
+
+    def _bind_using(self, identifier: exp.Identifier) -> None:
+        name = identifier.name
+        right = self._names.relations[-1]
+        left = [r for r in self._names.relations[:-1] if r.find(name) is not None]
+        if left and right.find(name) is not None:
+            self._names.merged.add(name.lower())
+            return
+        lacking = right.name if left else self._names.relations[0].name
+        raise self._scope.source.semantic_error(
+            f"there is no column {name} in {lacking}",
+            identifier,
+            code="E_UNKNOWN_COLUMN",
+            hint="USING names columns of both sides; write ON for others",
+        )
+
+    # ------------------------------------------------------------ the clauses
+
+    def _bind_items(self) -> None:
+        self._items = write_out(self._select, self._names, self._typer.refuse)
+        self._select.set("expressions", self._items)
+        self._typer.clause = self._grouped
+        outputs = []
+        for item in self._items:
+            outputs.append(self._bind_item(item))
+        self._outputs = tuple(outputs)
+
+    def _bind_item(self, item: exp.Expr) -> Output:
+        before = self._grouped.aggregates
+        kind = self._typer.type_of(item.unalias())
+        inner = item.unalias()
+        precision = self._typer.scope.precision
+        if isinstance(inner, exp.Column):
+            precision = inner.meta["binding"].precision
+        note(item, Binding(kind, precision))
+        output = Output(output_name(item), kind, precision)
+        if isinstance(item, exp.Alias):
+            alias = Alias(output, aggregated=self._grouped.aggregates > before)
+            self._names.aliases.setdefault(output.name.lower(), alias)
+        return output
+
+    def _bind_where(self) -> None:
+        where = self._select.args.get("where")
+        if where is not None:
+            self._typer.clause = Clause("WHERE")
+            self._typer.truth(where.this)
+
+    def _bind_keys(self) -> Keys:
+        keys = Keys()
+        for clause, name in (("group", "GROUP BY"), ("partition_by", "PARTITION BY")):
+            found = self._select.args.get(clause)
+            for key in found.expressions if found is not None else []:
+                self._bind_key(key.unalias(), name, keys)
+        return keys
+
+    def _bind_key(self, key: exp.Expr, name: str, keys: Keys) -> None:
+        clause = Clause(name)
+        self._typer.clause = clause
+        if check_position(key, self._outputs, self._typer):
+            self._add_item(int(key.this) - 1, key, keys)
+            return
+        self._typer.compile(key)
+        position = self._position_of(key) if not clause.plain else None
+        if position is not None:
+            self._add_item(position, key, keys)
+        else:
+            keys.add(key, clause)
+
+    def _add_item(self, position: int, key: exp.Expr, keys: Keys) -> None:
+        """Group by an item of the select list."""
+        item = self._items[position].unalias()
+        alias = self._names.aliases.get(self._outputs[position].name.lower())
+        if alias is not None and alias.aggregated:
+            self._typer.refuse(
+                key,
+                f"{alias.output.name} is an aggregate and cannot be grouped by",
+                code="E_AGGREGATE_HERE",
+                hint="group by what the aggregate is computed for",
+            )
+        keys.add(item, self._grouped)
+
+    def _position_of(self, key: exp.Expr) -> int | None:
+        """Return the place of the item that *key* names."""
+        if not isinstance(key, exp.Column) or key.table:
+            return None
+        wanted = key.name.lower()
+        names = [output.name.lower() for output in self._outputs]
+        return names.index(wanted) if wanted in names else None
+
+    def _bind_having(self) -> None:
+        having = self._select.args.get("having")
+        if having is not None:
+            self._typer.clause = self._grouped
+            self._typer.truth(having.this)
+
+    def _bind_order(self) -> None:
+        order = self._select.args.get("order")
+        self._typer.clause = self._grouped
+        for item in order.expressions if order is not None else []:
+            node = item.this
+            if check_position(node, self._outputs, self._typer):
+                continue
+            position = self._position_of(node)
+            if position is None:
+                self._typer.compile(node)
+            else:
+                output = self._outputs[position]
+                note(node, Binding(output.type, output.precision))
+
+    def _check_grouping(self, keys: Keys) -> None:
+        if not self._grouped.aggregates and self._select.args.get("group") is None:
+            return
+        if not keys and chooses_a_row(self._items):
+            return
+        check_grouping(self._grouped, keys, self._names, self._typer.refuse)

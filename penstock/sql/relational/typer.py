@@ -1,0 +1,200 @@
+"""Types of a SELECT's expressions, by the rules of the stream compiler.
+
+The compiler is asked for what it would compile; only the type is kept. Every value that is no
+constant is one column to it, so that a long expression costs no more than its length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import polars as pl
+from sqlglot import exp
+
+from penstock.sql.compile import NODES, Functions
+from penstock.sql.compile.comparison import compare
+from penstock.sql.compile.compiler import Compiler, nearest
+from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY
+from penstock.sql.functions.base import BOOL, NULL, Compiled
+from penstock.sql.relational import names
+from penstock.sql.relational.aggregates import type_aggregate
+from penstock.sql.relational.bindings import Binding, note
+from penstock.sql.relational.relations import Output, SelectScope
+from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
+from penstock.sql.source import Source
+from penstock.types import ColumnType
+from penstock.udf import UserFunction
+
+#: stands for whatever differs from row to row
+_VALUE = pl.col("_value")
+#: binds a query inside an expression and returns its columns
+BindQuery = Callable[[exp.Query, SelectScope], tuple[Output, ...]]
+
+
+@dataclass
+class Clause:
+    """The part of a SELECT that is being typed, and what was found in it."""
+
+    #: as errors call it; "" where aggregates may stand
+    no_aggregates: str = ""
+    #: columns outside aggregates, with their (relation, column) in lower case
+    plain: list[tuple[exp.Column, tuple[str, str]]] = field(default_factory=list)
+    aggregates: int = 0
+
+
+class ExpressionTyper(Compiler):
+    """Types the expressions of one SELECT."""
+
+    def __init__(
+        self,
+        names_in_scope: SelectScope,
+        bind_query: BindQuery,
+        *,
+        precision: str,
+        timezone: str,
+        source: Source,
+        functions: Functions,
+    ) -> None:
+        super().__init__(_NODES, {}, precision, timezone, source, functions, {})
+        self.names = names_in_scope
+        self.bind_query = bind_query
+        self.clause = Clause()
+        #: name of the aggregate whose argument is being typed
+        self.inside = ""
+
+    def value(self, kind: ColumnType) -> Compiled:
+        """Return a value of *kind* that differs from row to row."""
+        return Compiled(_VALUE, kind)
+
+    def fold(self, value: Compiled, node: exp.Expr) -> Compiled:
+        if not value.literal and value.type != NULL:
+            if value.expr.meta.root_names():
+                value = replace(value, expr=_VALUE, raw=None)
+            else:
+                value = super().fold(value, node)
+        if not isinstance(node, exp.Column):
+            note(node, Binding(value.type, self.scope.precision))
+        return value
+
+    def type_of(self, node: exp.Expr) -> ColumnType:
+        """Return the type of *node*, which all below it has as well afterwards."""
+        return self.compile(node).type
+
+
+def _column(typer: ExpressionTyper, node: exp.Column) -> Compiled:
+    if isinstance(node.this, exp.Star):
+        typer.refuse(
+            node,
+            "* is not possible inside an expression",
+            code="E_UNSUPPORTED_EXPRESSION",
+            hint="name the column",
+        )
+    found = names.resolve(typer.names, node, typer.refuse)
+    note(node, Binding(found.output.type, found.output.precision))
+    if found.alias is not None:
+        _check_alias(typer, node, aggregated=found.alias.aggregated)
+    elif found.own and not typer.inside:
+        typer.clause.plain.append((node, found.place))
+    return typer.value(found.output.type)
+
+
+def _check_alias(typer: ExpressionTyper, node: exp.Column, *, aggregated: bool) -> None:
+    if aggregated and (typer.inside or typer.clause.no_aggregates):
+        where = f"inside {typer.inside}()" if typer.inside else f"in {typer.clause.no_aggregates}"
+        typer.refuse(
+            node,
+            f"{node.name} is an aggregate and cannot stand {where}",
+            code="E_AGGREGATE_HERE",
+            hint="conditions on aggregates stand in HAVING, or around a subquery",
+        )
+
+
+def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
+    name = str(node.this).lower()
+    if name in AGGREGATE_NAMES:
+        return type_aggregate(typer, node, name)
+    if name in REGISTRY:
+        return NODES[exp.Anonymous](typer, node)
+    function = typer.functions(name)
+    if function is not None:
+        return _user_call(typer, function, node)
+    kind = result_type(name, [typer.type_of(a) for a in node.expressions])
+    if kind is None:
+        _refuse_function(typer, node, name)
+    return typer.value(kind)
+
+
+def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
+    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY])
+    hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
+    if name in FORBIDDEN:
+        hint = f"instead: {FORBIDDEN[name][1]}"
+    typer.refuse(node, f"there is no function {name[:80]}()", code="E_UNKNOWN_FUNCTION", hint=hint)
+
+
+def _user_call(typer: ExpressionTyper, function: UserFunction, node: exp.Anonymous) -> Compiled:
+    wanted = len(function.parameters)
+    if len(node.expressions) != wanted:
+        shown = ", ".join(str(p) for p in function.parameters)
+        typer.refuse(
+            node,
+            f"{function.name}() takes {wanted} arguments, not {len(node.expressions)}",
+            code="E_FUNCTION_ARGUMENT",
+            hint=f"{function.name}({shown})",
+        )
+    for argument in node.expressions:
+        typer.compile(argument)
+    return typer.value(function.returns)
+
+
+def _trim(typer: ExpressionTyper, node: exp.Trim) -> Compiled:
+    # the compiler types copies of these
+    for part in (node.this, node.args.get("expression")):
+        if part is not None:
+            typer.compile(part)
+    return NODES[exp.Trim](typer, node)
+
+
+def _one_column(typer: ExpressionTyper, query: exp.Query, node: exp.Expr) -> ColumnType:
+    """Bind a query whose rows are values, and return their type."""
+    columns = typer.bind_query(query, typer.names)
+    if len(columns) != 1:
+        typer.refuse(
+            node,
+            f"a subquery here gives one column, not {len(columns)}",
+            code="E_QUERY",
+            hint="select the one column that is meant",
+        )
+    return columns[0].type
+
+
+def _subquery(typer: ExpressionTyper, node: exp.Subquery) -> Compiled:
+    return typer.value(_one_column(typer, node.this, node))
+
+
+def _exists(typer: ExpressionTyper, node: exp.Exists) -> Compiled:
+    typer.bind_query(node.this, typer.names)
+    return typer.value(BOOL)
+
+
+def _in(typer: ExpressionTyper, node: exp.In) -> Compiled:
+    query = node.args.get("query")
+    if query is None:
+        return NODES[exp.In](typer, node)
+    left = typer.compile(node.this)
+    right = typer.value(_one_column(typer, query.this, query))
+    compare(typer, exp.EQ, left, right, node)
+    return typer.value(BOOL)
+
+
+_NODES: dict[type[exp.Expr], Callable[[Any, Any], Compiled]] = {
+    **NODES,
+    exp.Column: _column,
+    exp.Anonymous: _call,
+    exp.Trim: _trim,
+    exp.Subquery: _subquery,
+    exp.Exists: _exists,
+    exp.In: _in,
+}

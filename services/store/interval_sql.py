@@ -1,0 +1,137 @@
+"""Plain INTERVAL windows as one GROUP BY of DuckDB, which need not bring every row here.
+
+Only what both compute alike: windows of one length that do not overlap, and aggregates whose answer
+does not depend on the order of rows (but for the last digits of a sum of DOUBLE). Everything else
+is the kernels'.
+"""
+
+from __future__ import annotations
+
+import re
+
+from penstock.sql.plan import Aggregate, Interval, StreamPlan
+from services.store.relation import quote
+
+_UTC = ("UTC", "Etc/UTC")
+_SMALL = frozenset({"TINYINT", "SMALLINT", "INT"})
+#: their sums are far from the limits of BIGINT
+_INTEGERS = _SMALL | {f"{kind} UNSIGNED" for kind in _SMALL}
+_REALS = frozenset({"FLOAT", "DOUBLE"})
+_GROUPS = _INTEGERS | {"BIGINT", "BOOL", "VARCHAR", "NCHAR"}
+_TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def sql(plan: StreamPlan, rows: str) -> str | None:
+    """Return the SELECT of a plan's windows, times in ticks; None where the kernels must compute
+    them.
+
+    Args:
+        rows: FROM and WHERE of the rows that count.
+    """
+    if not isinstance(plan.window, Interval) or plan.fill.mode != "none" or plan.functions:
+        return None
+    step = _step(plan, plan.window)
+    writer = _Writer(plan)
+    values = writer.values(step or 0)
+    shown = [values.get(output.sql) for output in plan.outputs]
+    if step is None or None in shown or not writer.groups_alike():
+        return None
+    offset = plan.window.offset
+    shift = offset.ticks(plan.source.precision) if offset is not None else 0
+    listed = ", ".join(
+        f"{value} AS {quote(c.name)}" for value, c in zip(shown, plan.target.columns, strict=True)
+    )
+    groups = ", ".join(["_wstart", *(f"_k{i}" for i in range(len(plan.keys)))])
+    return f"SELECT {listed} FROM ({writer.labelled(step, shift, rows)}) GROUP BY {groups}"
+
+
+def _step(plan: StreamPlan, window: Interval) -> int | None:
+    """Return the length of the windows in ticks, if they are all of one and each time is in one."""
+    if window.size != window.sliding or window.size.natural:
+        return None
+    if plan.target.precision != plan.source.precision:
+        return None
+    if window.size.unit in ("d", "w") and plan.timezone not in _UTC:
+        return None  # days of other zones are not all equally long
+    return window.size.ticks(plan.source.precision)
+
+
+class _Writer:
+    """Writes what is computed of the rows of one plan."""
+
+    def __init__(self, plan: StreamPlan) -> None:
+        self._plan = plan
+        columns = (*plan.source.columns, *plan.source.tags)
+        self._types = {c.name: c.type.kind for c in columns} | {"tbname": "VARCHAR"}
+        #: column → what it is called inside
+        self._named: dict[str, str] = {}
+
+    def groups_alike(self) -> bool:
+        """Tell if all keys are columns whose values both engines group alike."""
+        return all(self._types.get(key.sql) in _GROUPS for key in self._plan.keys)
+
+    def values(self, step: int) -> dict[str, str]:
+        """Return what an output may be → its SQL."""
+        made = {a.name: text for a in self._plan.aggregates if (text := self._aggregate(a))}
+        made |= {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
+        return made | {"_wstart": "_wstart", "_wend": f"_wstart + {step}"}
+
+    def labelled(self, step: int, shift: int, rows: str) -> str:
+        """Return the SQL of the rows with the beginnings of their windows."""
+        time = f"{_TICKS[self._plan.source.precision]}({quote(self._plan.source.time_column)})"
+        # the rest of a negative number is negative
+        start = f"{time} - (({time} - {shift}) % {step} + {step}) % {step}"
+        keys = (f"{quote(key.sql)} AS _k{i}" for i, key in enumerate(self._plan.keys))
+        arguments = (
+            f"{_known(column, self._types.get(column))} AS {name}"
+            for column, name in self._named.items()
+        )
+        return f"SELECT {', '.join([f'{start} AS _wstart', *keys, *arguments])} {rows}"
+
+    def _aggregate(self, aggregate: Aggregate) -> str | None:
+        if aggregate.of is not None or aggregate.params:
+            return None
+        if aggregate.sql is None:
+            return "count(*)" if aggregate.function == "count" else None
+        kind = self._types.get(aggregate.sql)
+        if kind is None or not _NAME.fullmatch(aggregate.sql):
+            return None
+        name = self._named.setdefault(aggregate.sql, f"_v{len(self._named)}")
+        if aggregate.function == "count":
+            return f"count({name})"
+        if kind in _INTEGERS:
+            return _of_integers(aggregate.function, name)
+        return _of_reals(aggregate.function, name) if kind in _REALS else None
+
+
+def _of_integers(function: str, name: str) -> str | None:
+    return {
+        "min": f"min({name})",
+        "max": f"max({name})",
+        "sum": f"CAST(sum({name}) AS BIGINT)",
+        "avg": f"CAST(sum({name}) AS DOUBLE) / count({name})",
+    }.get(function)
+
+
+def _of_reals(function: str, name: str) -> str | None:
+    real = f"CAST({name} AS DOUBLE)"
+    answer = {
+        "min": f"min({name})",
+        "max": f"max({name})",
+        "sum": f"sum({real})",
+        "avg": f"sum({real}) / count({name})",
+    }.get(function)
+    # an answer that is not finite is none, as with the kernels
+    return None if answer is None else f"CASE WHEN isfinite({answer}) THEN {answer} END"
+
+
+def _known(column: str, kind: str | None) -> str:
+    """Return the SQL of a column's value: NaN is none.
+
+    DuckDB believes that there is no NaN (`isnan`) in a file whose other values are all finite.
+    """
+    name = quote(column)
+    if kind not in _REALS:
+        return name
+    return f"CASE WHEN isfinite({name}) OR isinf({name}) THEN {name} END"

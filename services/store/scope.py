@@ -1,0 +1,187 @@
+"""Which rows of a table a SELECT can need at all: of which child tables, and between which times.
+
+The query's own WHERE is still computed, so a scope may be too wide, never too narrow. What lies
+outside is not read: segments of other times, partitions of other tables, and most of the tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+from sqlglot import exp
+
+from penstock.catalog.model import Table
+from penstock.rows.partition import partition
+from penstock.sql.planning.binder import TIME_ALIASES
+from services.store.relation import TablePart
+from services.store.times import literal_ticks
+
+_SWAPPED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
+_FROM = (exp.GT, exp.GTE, exp.EQ)
+_TO = (exp.LT, exp.LTE, exp.EQ)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """`tables` None: all; `low` and `high`: times in ticks, both within, None without an end."""
+
+    tables: frozenset[str] | None = None
+    low: int | None = None
+    high: int | None = None
+
+    def among(self, tables: Sequence[str]) -> Scope:
+        """Return what of the scope is of *tables*."""
+        both = frozenset(tables) if self.tables is None else self.tables & frozenset(tables)
+        return replace(self, tables=both)
+
+    def within(self, low: int | None, high: int | None) -> Scope:
+        """Return what of the scope is between two times."""
+        lows = [t for t in (self.low, low) if t is not None]
+        highs = [t for t in (self.high, high) if t is not None]
+        return replace(self, low=max(lows, default=None), high=min(highs, default=None))
+
+    def narrow(self, image: Sequence[TablePart], table: Table) -> list[TablePart]:
+        """Return the parts of *image* with what can hold rows of the scope.
+
+        All versions of a row have its key, so of each all or none are in the scope.
+        """
+        homes = None
+        if self.tables is not None and table.kind == "stable":
+            homes = {partition(name, table.partitions) for name in self.tables}
+        return [
+            self._narrow_part(part, table.time_column)
+            for part in image
+            if homes is None or part.partition in homes
+        ]
+
+    def _narrow_part(self, part: TablePart, time_column: str) -> TablePart:
+        found = tuple(
+            s
+            for s in part.found
+            if (self.high is None or s.low <= self.high)
+            and (self.low is None or s.high >= self.low)
+        )
+        return replace(part, found=found, frames=self._narrow_frames(part.frames, time_column))
+
+    def _narrow_frames(
+        self, frames: tuple[pl.DataFrame, ...], time_column: str
+    ) -> tuple[pl.DataFrame, ...]:
+        conditions = []
+        if self.tables is not None:
+            conditions.append(pl.col("tbname").is_in(sorted(self.tables)))
+        if self.low is not None:
+            conditions.append(pl.col(time_column) >= self.low)
+        if self.high is not None:
+            conditions.append(pl.col(time_column) <= self.high)
+        if not conditions or not frames:
+            return frames
+        rows = pl.concat(frames, how="diagonal_relaxed").filter(*conditions)
+        return () if rows.is_empty() else (rows,)
+
+
+EVERYTHING = Scope()
+
+
+def scope_of(source: exp.Table, table: Table, timezone: str) -> Scope:
+    """Return what the SELECT around *source*, a table as the user named it, can need of *table*.
+
+    Only a SELECT from one table is looked at: a condition on what is joined is no condition on the
+    rows that the join is made from.
+    """
+    select = source.find_ancestor(exp.Select)
+    where = select.args.get("where") if select is not None else None
+    if select is None or where is None or select.args.get("joins"):
+        return EVERYTHING
+    if not isinstance(source.parent, exp.From) or source.parent.parent is not select:
+        return EVERYTHING
+    reader = _Reader(table, (source.alias or source.name).lower(), timezone)
+    scope = EVERYTHING
+    for condition in _conditions(where.this):
+        scope = reader.apply(condition, scope)
+    return scope
+
+
+def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield what must all be true."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, exp.And):
+            pending += [one.this, one.expression]
+        elif isinstance(one, exp.Paren):
+            pending.append(one.this)
+        else:
+            yield one
+
+
+class _Reader:
+    """Reads conditions on the columns of one table."""
+
+    def __init__(self, table: Table, alias: str, timezone: str) -> None:
+        self._alias = alias
+        self._timezone = timezone
+        self._precision = table.precision
+        own = {c.name.lower() for c in (*table.columns, *table.tags)}
+        time = table.time_column.lower()
+        self._times = {time} | (set(TIME_ALIASES) - own)
+        self._has_names = "tbname" not in own
+
+    def apply(self, condition: exp.Expr, scope: Scope) -> Scope:
+        """Return what is left of *scope* where *condition* is true."""
+        if isinstance(condition, exp.Between):
+            if self._is_time(condition.this) and not condition.args.get("symmetric"):
+                return scope.within(
+                    self._below(condition.args["low"]), self._above(condition.args["high"])
+                )
+            return scope
+        if isinstance(condition, exp.In):
+            return self._apply_in(condition, scope)
+        kind = type(condition)
+        if kind not in _SWAPPED:
+            return scope
+        if self._is_column(condition.this):
+            return self._compare(condition.this, kind, condition.expression, scope)
+        return self._compare(condition.expression, _SWAPPED[kind], condition.this, scope)
+
+    def _compare(
+        self, column: exp.Expr, kind: type[exp.Expr], value: exp.Expr, scope: Scope
+    ) -> Scope:
+        if self._is_time(column):
+            return scope.within(
+                self._below(value) if kind in _FROM else None,
+                self._above(value) if kind in _TO else None,
+            )
+        if kind is exp.EQ and self._is_name(column) and _is_text(value):
+            return scope.among([value.this])
+        return scope
+
+    def _apply_in(self, condition: exp.In, scope: Scope) -> Scope:
+        values = condition.expressions
+        if condition.args.get("query") or not values or not self._is_name(condition.this):
+            return scope
+        return scope.among([v.this for v in values]) if all(map(_is_text, values)) else scope
+
+    def _is_column(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Column) and node.table.lower() in ("", self._alias)
+
+    def _is_time(self, node: exp.Expr) -> bool:
+        return self._is_column(node) and node.name.lower() in self._times
+
+    def _is_name(self, node: exp.Expr) -> bool:
+        return self._has_names and self._is_column(node) and node.name.lower() == "tbname"
+
+    # a literal may lie between two ticks, so that both ends are one tick wider
+
+    def _below(self, value: exp.Expr) -> int | None:
+        found = literal_ticks(value, self._precision, self._timezone)
+        return None if found is None else found - 1
+
+    def _above(self, value: exp.Expr) -> int | None:
+        found = literal_ticks(value, self._precision, self._timezone)
+        return None if found is None else found + 1
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string

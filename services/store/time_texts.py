@@ -1,0 +1,68 @@
+"""Times in a query that cannot be read: where they stand, and the forms that can be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import duckdb
+from sqlglot import exp
+
+from penstock.errors import SqlSemanticError
+from penstock.sql.relational import Binding, binding_of
+from penstock.sql.statements import Query
+from penstock.sql.words import TIME_FORMS
+from services.store.times import literal_ticks
+
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+#: DuckDB's complaint of a text that it cannot cast; the text is in quotes
+_NO_CAST = re.compile(r'timestamp field .*?"(.*?)"(?:,| when|$)')
+
+
+def check_times(tree: exp.Query, statement: Query, timezone: str) -> None:
+    """Refuse a literal beside a time that is no time, where it stands. *tree* is bound.
+
+    Raises:
+        SqlSemanticError
+    """
+    for node in tree.find_all(*_COMPARED):
+        sides = list(_sides(node))
+        time = next((b for side in sides if (b := _time_of(side)) is not None), None)
+        if time is None:
+            continue
+        for side in sides:
+            if isinstance(side, exp.Literal) and not _is_time(side, time.precision, timezone):
+                raise _no_time(side.name, statement, side)
+
+
+def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
+    for key in ("this", "expression", "low", "high"):
+        if isinstance(node.args.get(key), exp.Expr):
+            yield node.args[key]
+    yield from node.expressions
+
+
+def _time_of(node: exp.Expr) -> Binding | None:
+    """Return what *node* is bound to, if that is a time."""
+    binding = binding_of(node)
+    return binding if binding is not None and binding.kind == "TIMESTAMP" else None
+
+
+def _is_time(literal: exp.Literal, precision: str, timezone: str) -> bool:
+    return literal_ticks(literal, precision, timezone) is not None
+
+
+def explain_cast(error: duckdb.Error, statement: Query) -> SqlSemanticError | None:
+    """Return a better error of a text that DuckDB could not make a TIMESTAMP of, or None."""
+    match = _NO_CAST.search(str(error).splitlines()[0])
+    if not isinstance(error, duckdb.ConversionException) or match is None:
+        return None
+    text = match.group(1)
+    same = [x for x in statement.query.find_all(exp.Literal) if x.is_string and x.this == text]
+    # TIMESTAMP '…' knows its place as a whole
+    at = same[0] if same and "start" in same[0].meta else same[0].parent if same else None
+    return _no_time(text, statement, at)
+
+
+def _no_time(text: str, statement: Query, at: exp.Expr | None) -> SqlSemanticError:
+    return statement.error(f"'{text[:64]}' is no time", at, code="E_TYPE", hint=TIME_FORMS)
