@@ -250,7 +250,7 @@ def _moment(node: exp.Expr, precision: str) -> exp.Expr:
 
 def assure(item: exp.Expr) -> exp.Expr:
     """Return an item of a select list with the type it is bound to, where DuckDB may compute
-    another: a sum is a HUGEINT there, a remainder a whole number.
+    another: its own sums are HUGEINT, a remainder is a whole number.
     """
     inner = item.unalias()
     binding = binding_of(item)

@@ -45,7 +45,7 @@ def _limits_partitions(select: exp.Select, statement: Query) -> bool:
     given = [key for key in _LIMITS if select.args.get(key) is not None]
     by_partition = [key for key in given if key in ("slimit", "soffset")]
     if select.args.get("partition_by") is not None:
-        return bool(given)
+        return counts_by_partition(select)
     if by_partition and select.args.get("group") is None:
         raise statement.error(
             f"{by_partition[0].upper()} counts partitions, and there are none",
@@ -124,15 +124,8 @@ def _meant(item: exp.Expr, select: exp.Select, statement: Query) -> exp.Expr:
     and a name may be that of a column of the answer.
     """
     if isinstance(item, exp.Literal) and not item.is_string:
-        position = int(str(item.this)) if str(item.this).isdigit() else 0
-        if not 1 <= position <= len(select.expressions):
-            raise statement.error(
-                f"there is no column {item.this} in this SELECT",
-                item,
-                code="E_UNKNOWN_COLUMN",
-                hint=f"write 1 to {len(select.expressions)}, or the name of a column",
-            )
-        column: exp.Expr = select.expressions[position - 1]
+        # the binder has seen that there is such a column
+        column: exp.Expr = select.expressions[int(str(item.this)) - 1]
         return column.unalias().copy()
     if isinstance(item, exp.Column) and not item.table:
         named = [c for c in select.expressions if isinstance(c, exp.Alias)]
@@ -171,6 +164,11 @@ def _alias(name: str) -> exp.TableAlias:
     return exp.TableAlias(this=exp.to_identifier(name))
 
 
+def counts_by_partition(select: exp.Select) -> bool:
+    """Tell if *select* has PARTITION BY and limits of the rows or the number of its partitions."""
+    return select.args.get("partition_by") is not None and any(map(select.args.get, _LIMITS))
+
+
 def keep_limits(select: exp.Select, outer: exp.Select, time: str, keys: Sequence[str]) -> None:
     """Give *outer*, which reads the computed windows of *select*, the limits of partitions.
 
@@ -181,7 +179,7 @@ def keep_limits(select: exp.Select, outer: exp.Select, time: str, keys: Sequence
     for key in ("slimit", "soffset"):
         if select.args.get(key) is not None:
             outer.set(key, select.args[key].copy())
-    if select.args.get("partition_by") is None or not any(outer.args.get(k) for k in _LIMITS):
+    if not counts_by_partition(select):
         return
     columns = [exp.column(key, quoted=True) for key in keys]
     outer.set("partition_by", nodes.PartitionBy(expressions=columns))

@@ -23,6 +23,7 @@ from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
 from services.store import interval_sql
 from services.store.binding import Context, columns_of
+from services.store.partition_limits import counts_by_partition
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import Scope, scope_of
@@ -107,12 +108,15 @@ def evaluate(
     found = queries.resolve(database, source, statement)
     plan = _plan(queries, statement, select, found.table.database, timezone)
     source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
-    grouped = interval_sql.sql(plan, source_rows) if whole else None
+    limited = counts_by_partition(select)
+    # DuckDB's windows have no number of their partition
+    grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
     if grouped is not None:
-        return _shape(plan, _grouped(con, plan, grouped), select)
+        return _shape(plan, _grouped(con, plan, grouped), select, [])
     rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
-    return _shape(plan, emission.rows, select)
+    keys = _partition_columns(plan) if limited else []
+    return _shape(plan, emission.rows, select, keys)
 
 
 def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
@@ -236,19 +240,26 @@ def _pushable(where: exp.Where) -> bool:
     return all(isinstance(n, allowed) for n in where.walk())
 
 
-def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> Windows:
+def _shape(
+    plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select, by: Sequence[Column]
+) -> Windows:
+    """Give the computed *rows* the names and types of a query's answer.
+
+    Args:
+        by: columns that tell partitions apart; they come under names of their own.
+    """
     target = plan.target
-    schema = {c.name: c.type.polars() for c in target.columns}
-    keys = {f"_penstock_key_{n}": c for n, c in enumerate(_partition_columns(plan))}
+    keys = {f"_penstock_key_{n}": column for n, column in enumerate(by)}
+    kinds = {c.name: c.type for c in target.columns} | {n: c.type for n, c in keys.items()}
     if rows is None:
-        of_keys = {name: c.type.polars() for name, c in keys.items()}
-        frame = pl.DataFrame(schema={**schema, **of_keys})
+        frame = pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
     else:
-        frame = rows.select(*schema, **{name: pl.col(c.name) for name, c in keys.items()})
+        columns = (c.name for c in target.columns)
+        frame = rows.select(*columns, **{name: pl.col(c.name) for name, c in keys.items()})
     frame = frame.with_columns(
-        pl.col(c.name).cast(pl.Datetime(target.precision))
-        for c in target.columns
-        if c.type.kind == "TIMESTAMP"
+        pl.col(name).cast(pl.Datetime(target.precision))
+        for name, kind in kinds.items()
+        if kind.kind == "TIMESTAMP"
     )
     added = len(target.columns) - len(select.expressions)
     if added not in (0, 1):
@@ -257,13 +268,13 @@ def _shape(plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select) -> W
             code="E_UNSUPPORTED_QUERY",
             hint="name the columns or aggregates",
         )
-    names = {c.name: "tbname" if c.name == _TBNAME else c.name for c in target.columns}
-    frame = frame.sort(target.columns[0].name).rename(names)
-    columns = (Output(names[c.name], c.type, target.precision) for c in target.columns)
+    shown = {name: "tbname" if name == _TBNAME else name for name in kinds}
+    frame = frame.sort(target.columns[0].name).rename(shown)
+    outputs = (Output(shown[name], kind, target.precision) for name, kind in kinds.items())
     return Windows(
         frame,
-        [names[c.name] for c in target.columns[added:]],
-        TableColumns(tuple(columns), target.precision, stored=False),
+        [shown[c.name] for c in target.columns[added:]],
+        TableColumns(tuple(outputs), target.precision, stored=False),
         list(keys),
     )
 

@@ -162,8 +162,9 @@ def _as_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Ex
 def _literal_time(compiler: Compiler, value: Compiled, beside: Compiled, node: exp.Expr) -> pl.Expr:
     ticks = ticks_of(value.value, compiler.scope.precision, compiler.scope.timezone)
     if ticks is None:
+        same = (x for x in node.find_all(exp.Literal) if x.is_string and x.this == value.value)
         compiler.refuse(
-            node,
+            next(same, node),
             f"'{value.value}' is no time",
             code="E_TYPE",
             detail=f"comparison: {beside.type} and {value.type} do not fit",

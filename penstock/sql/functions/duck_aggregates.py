@@ -98,14 +98,6 @@ DISTINCT = _value("hyperloglog", "approx_count_distinct")
 _COUNT = _of_all_or_different("count", _write_count)
 _SPREAD = macro(
     "spread",
-    *(
-        f"(x {kind}) AS CAST({ticks}(max(x)) - {ticks}(min(x)) AS DOUBLE)"
-        for kind, ticks in (
-            ("TIMESTAMP_MS", "epoch_ms"),
-            ("TIMESTAMP", "epoch_us"),
-            ("TIMESTAMP_NS", "epoch_ns"),
-        )
-    ),
     f"(x DOUBLE) AS {finite}(max({_KNOWN_DOUBLE}) - min({_KNOWN_DOUBLE}))",
     calls=(FINITE,),
 )

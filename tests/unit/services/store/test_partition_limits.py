@@ -127,7 +127,7 @@ def test_limits_of_partitions_in_a_subquery(asking: Asking, inner: str, wanted: 
         ("SELECT DISTINCT v FROM meters PARTITION BY g LIMIT 2", "E_UNSUPPORTED_QUERY", 1, "leave"),
         (
             "SELECT v FROM meters PARTITION BY g ORDER BY 2 LIMIT 2",
-            "E_UNKNOWN_COLUMN",
+            "E_QUERY",
             46,
             "1 to 1",
         ),

@@ -17,7 +17,9 @@ from penstock.duck.functions import FUNCTIONS
 from penstock.errors import PenstockError
 from penstock.sql import parse
 from penstock.sql.dialect import to_sql
+from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Explain, InsertSelect, Query
+from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
 from tests.nightly import drawn
@@ -127,7 +129,16 @@ SELECT = st.tuples(
 CONTEXT = Context({"t": BoundTable("_penstock_1", ("ts", "v", "w"))}, "UTC")
 
 
-def queried(text: str) -> exp.Query | None:
+COLUMNS = TableColumns(
+    tuple(
+        Output(name, ColumnType(kind), "ms")
+        for name, kind in (("ts", "TIMESTAMP"), ("v", "INT"), ("w", "VARCHAR"))
+    ),
+    "ms",
+)
+
+
+def queried(text: str) -> Query | None:
     try:
         statements = parse(text)
     except PenstockError:
@@ -139,11 +150,15 @@ def queried(text: str) -> exp.Query | None:
         found = found.statement
     if isinstance(found, InsertSelect):
         found = found.select
-    return found.query if isinstance(found, Query) else None
+    return found if isinstance(found, Query) else None
 
 
-def bound(tree: exp.Query) -> exp.Query:
-    """Tables are named as the store names them; those of other names stay and must be refused."""
+def bound(statement: Query) -> exp.Query:
+    """Names are bound, and tables are named as the store names them; those of other names stay and
+    must be refused.
+    """
+    scope = QueryScope(statement.source, lambda _: COLUMNS, "UTC", lambda _: None)
+    tree = bind(statement.query.copy(), scope).tree
     for table in tree.find_all(exp.Table):
         if table.name.lower() == "t":
             table.set("this", exp.to_identifier("_penstock_1"))
@@ -187,12 +202,12 @@ def check(text: str) -> None:
 @given(SELECT, st.sampled_from(["{}", "EXPLAIN {}", "INSERT INTO x {}"]))
 @settings(max_examples=drawn(150), deadline=None)
 def test_hostile_selects(text: str, way: str) -> None:
-    tree = queried(way.format(text))
-    if tree is None:
+    statement = queried(way.format(text))
+    if statement is None:
         return
     for make in (
-        lambda: query(bound(tree.copy()), CONTEXT),
-        lambda: print_query(bound(tree.copy()), ["_penstock_1"]),
+        lambda: query(bound(statement), CONTEXT),
+        lambda: print_query(bound(statement), ["_penstock_1"]),
     ):
         try:
             made = make()
@@ -206,12 +221,14 @@ def test_hostile_selects(text: str, way: str) -> None:
 def test_what_is_sent_to_another_deployment_or_kept_by_a_view_means_the_same_there(
     text: str,
 ) -> None:
-    tree = queried(text)
-    if tree is None:
+    statement = queried(text)
+    if statement is None:
         return
+    tree = statement.query
     sent = to_sql(tree)
-    again = queried(sent)
-    assert again is not None, sent
+    found = queried(sent)
+    assert found is not None, sent
+    again = found.query
     assert to_sql(again) == sent
     assert [t.name for t in again.find_all(exp.Table)] == [t.name for t in tree.find_all(exp.Table)]
     assert [str(c.this) for c in again.find_all(exp.Anonymous)] == [
