@@ -28,7 +28,8 @@ from penstock.types import ColumnType
 class Installed:
     """What was added to a connection for one query."""
 
-    def __init__(self) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con
         self.functions: list[_PolarsFunction] = []
 
     def raise_failure(self) -> None:
@@ -38,6 +39,13 @@ class Installed:
         for function in self.functions:
             if function.failure is not None:
                 raise function.failure
+
+    def remove(self) -> None:
+        """Take back what would outlive the connection: its macros end with it, the functions are
+        the database's.
+        """
+        for function in self.functions:
+            self._con.remove_function(function.name)
 
 
 def install(con: duckdb.DuckDBPyConnection, helpers: Iterable[Helper], source: Source) -> Installed:
@@ -49,7 +57,7 @@ def install(con: duckdb.DuckDBPyConnection, helpers: Iterable[Helper], source: S
     Raises:
         SqlSemanticError: a constant of a call is not one that the function takes.
     """
-    installed = Installed()
+    installed = Installed(con)
     done: set[str] = set()
     for helper in helpers:
         if isinstance(helper, Macro):
@@ -83,12 +91,17 @@ class _PolarsFunction:
         #: error that ended the query
         self.failure: PenstockError | None = None
 
+    @property
+    def name(self) -> str:
+        """As DuckDB calls it."""
+        return self._call.name
+
     def register(self, con: duckdb.DuckDBPyConnection) -> None:
         """Let *con* call it with arguments of any types."""
         kind = self._compile(tuple(self._expected_types())).type
         result = duck_type(kind.kind, self._call.precision, str(kind))
         con.create_function(
-            self._call.name,
+            self.name,
             self._with_signature(),
             None,
             result,

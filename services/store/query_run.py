@@ -194,6 +194,7 @@ class QueryRun:
         except duckdb.Error:
             installed.raise_failure()
             raise
+        installed.remove()
         if arrow.num_rows > self._max_rows:
             raise PenstockError(
                 f"more than {self._max_rows} rows",

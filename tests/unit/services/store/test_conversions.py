@@ -79,6 +79,12 @@ def answer(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
         ("sum(v) / 2", 1.5, "double"),
         ("sum(big)", None, "int64"),  # does not fit: NULL, as in a stream
         ("count(DISTINCT v)", 2, "int64"),
+        ("spread(ts)", 1000.0, "double"),
+        ("spread(ts + 1)", 1000.0, "double"),
+        ("sum(DISTINCT flag)", 1, "int64"),
+        ("sum(DISTINCT big)", 2**63 - 1, "int64"),
+        ("percentile(DISTINCT v, 100)", 2.0, "double"),
+        ("max(DISTINCT v)", 2, "int32"),
         ("avg(v)", 1.5, "double"),
         ("1.5", 1.5, "double"),
         (".5", 0.5, "double"),

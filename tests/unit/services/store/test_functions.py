@@ -181,6 +181,31 @@ def test_a_sum_of_integers_is_a_bigint_or_null() -> None:
     assert value("sum", "CAST(v % 2 AS UTINYINT)", source=large) == 2
 
 
+def test_different_values_leave_out_nan() -> None:
+    same = "(VALUES (1, 2e0), (2, 2e0), (3, 'nan'::DOUBLE), (4, NULL)) t(ts, v)"
+    for name, wanted in (("count", 1), ("sum", 2.0), ("avg", 2.0), ("stddev", 0.0), ("max", 2.0)):
+        context = Context(CONTEXT.tables, CONTEXT.timezone)
+        different = exp.Distinct(expressions=[exp.column("v")])
+        made = FUNCTIONS[name]([different], context)
+        con = duckdb.connect()
+        install(con, context.needed.values(), Source())
+        assert con.execute(f"SELECT {made.sql(dialect='duckdb')} FROM {same}").fetchall() == [
+            (wanted,)
+        ], name
+
+
+def test_what_is_removed_can_be_installed_again() -> None:
+    database = duckdb.connect()
+    for mode in ("0", "1"):
+        context = Context({}, "UTC")
+        con = database.cursor()
+        made = make("week", "TIMESTAMP '2024-01-07'", mode, context=context)
+        installed = install(con, context.needed.values(), Source())
+        assert con.execute(f"SELECT {made.sql(dialect='duckdb')}").fetchall() == [(1,)]
+        installed.remove()
+        con.close()
+
+
 def test_now_and_today_are_those_of_the_statement() -> None:
     moment = 1_799_999_999_123_456_789
     found = []
