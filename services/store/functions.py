@@ -74,7 +74,5 @@ def _queries() -> dict[str, _Make]:
     }
 
 
-#: functions that give times
-TIME_FUNCTIONS = ("now", "today", "timetruncate", "to_timestamp", "current_timestamp")
 #: the dialect's functions, from the registry
 FUNCTIONS: dict[str, _Make] = {**_queries(), **_aggregates(), **_scalars()}

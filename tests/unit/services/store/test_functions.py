@@ -13,7 +13,7 @@ from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.source import Source
 from services.store.binding import BoundTable, Context
-from services.store.functions import FUNCTIONS, TIME_FUNCTIONS, arguments, function_name
+from services.store.functions import FUNCTIONS, arguments, function_name
 
 CONTEXT = Context({"t": BoundTable("t", ("ts", "v"))}, "Asia/Shanghai")
 ROWS = "(VALUES (1, 10), (2, NULL), (3, 30), (4, NULL)) t(ts, v)"
@@ -148,11 +148,6 @@ def test_a_call_has_a_name_and_its_arguments_in_order() -> None:
     assert function_name(known) == "round"
     assert [a.sql() for a in arguments(known)] == ["v", "2"]
     assert function_name(exp.column("v")) == ""
-
-
-def test_functions_that_give_times_are_told() -> None:
-    assert {"now", "timetruncate", "current_timestamp"} <= set(TIME_FUNCTIONS)
-    assert set(TIME_FUNCTIONS) <= FUNCTIONS.keys()
 
 
 def test_a_call_with_the_wrong_number_of_arguments_is_refused() -> None:
