@@ -53,6 +53,9 @@ format: setup  ## format and sort imports in place
 
 test: setup lint types unit stack  ## what `check` does, with all unit tests and examples; then the whole mesh: tests/stack
 
+test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
+
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
 
@@ -81,7 +84,10 @@ soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
 
-demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
+demo-test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
+	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
+
+stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
 bench: setup  ## measure [ONLY=spine|windows|tables|federation|select|crossovers]; results in bench/RESULTS.md

@@ -192,6 +192,9 @@ def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
     if dtype == pl.Binary:
         return series.bin.encode("hex")
     if dtype.is_float():
+        if dtype == pl.Float32:
+            # the shortest digits that are this FLOAT; as a double it has some fifteen
+            series = series.cast(pl.String).cast(pl.Float64)
         odd = series.is_nan() | series.is_infinite()
         return series.set(odd, None) if odd.any() else series
     if kind == "JSON" and dtype == pl.String:

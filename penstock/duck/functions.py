@@ -57,13 +57,17 @@ def _concat(*texts: str) -> str:
     return f"left({' || '.join(f'CAST({t} AS VARCHAR)' for t in texts)}, {MAX_TEXT})"
 
 
-def _concat_ws(*texts: str) -> str:
-    return f"left(concat_ws({', '.join(texts)}), {MAX_TEXT})"
+def _concat_ws(between: str, *texts: str) -> str:
+    parts = [texts[0]]
+    for text in texts[1:]:
+        parts += [between, text]
+    return _concat(*parts)
 
 
 def _repeat(text: str, count: str) -> str:
-    """Write a repetition, as often as it fits."""
-    return f"repeat({text}, least({count}, {MAX_TEXT} // greatest(strlen({text}), 1)))"
+    """Write a repetition, as often as it fits; `least` alone would take no notice of a NULL."""
+    fits = f"least({count}, {MAX_TEXT} // greatest(strlen({text}), 1))"
+    return f"repeat({text}, CASE WHEN {count} IS NOT NULL THEN {fits} END)"
 
 
 def _replace(text: str, old: str, new: str) -> str:

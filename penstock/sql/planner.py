@@ -18,7 +18,7 @@ from penstock.names import MAX_NAME_BYTES
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
-from penstock.sql.functions.time import zone
+from penstock.sql.functions.zones import zone
 from penstock.sql.plan import Output, Source, StreamPlan, Window
 from penstock.sql.planning.binder import TIMESTAMP, Binder
 from penstock.sql.planning.explain import explain

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, REGISTRY
+from penstock.sql.functions import AGGREGATES, FORBIDDEN, QUERY_FUNCTIONS, REGISTRY
 from penstock.sql.functions.query import GROUPS
 from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
@@ -46,9 +46,10 @@ def scalars() -> str:
                     if isinstance(function.returns, ColumnType)
                     else "by arguments"
                 )
-                rows.append(
-                    (f"`{function.signature}`{also}", returns, " ".join(function.doc.split()))
-                )
+                meaning = " ".join(function.doc.split())
+                if function.streams_only:
+                    meaning += f" Only in streams: {function.streams_only}."
+                rows.append((f"`{function.signature}`{also}", returns, meaning))
         parts.append(f"**{title}**\n\n{_table(('function', 'gives', 'meaning'), sorted(rows))}")
     return "\n".join(parts)
 
@@ -58,6 +59,16 @@ def aggregates() -> str:
     return _table(
         ("function", "meaning"), ((f"`{f.signature}`", f.doc) for f in AGGREGATES.values())
     )
+
+
+def query_side() -> str:
+    """Functions of the dialect that only a query has, with the reason."""
+    rows = []
+    for name, function in QUERY_FUNCTIONS.items():
+        if name == function.name:
+            also = "".join(f" (also `{a}`)" for a in function.aliases)
+            rows.append((f"`{function.signature}`{also}", function.doc, function.reason))
+    return _table(("function", "meaning", "not in a stream, because"), rows)
 
 
 def query_functions() -> str:
@@ -93,6 +104,7 @@ def refusal_codes() -> str:
 SECTIONS: dict[str, Callable[[], str]] = {
     "scalars": scalars,
     "aggregates": aggregates,
+    "query side": query_side,
     "query functions": query_functions,
     "forbidden": functions_refused,
     "refusals": refusals,

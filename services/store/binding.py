@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from penstock.catalog.model import Table
-from penstock.sql.relational import Output, TableColumns
+from penstock.sql.functions.duckdb import Helper
+from penstock.sql.relational import Output, TableColumns, binding_of
 from penstock.udf import UserFunction
 
 
@@ -34,11 +36,22 @@ class Context:
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     #: relations besides the tables that the query may read
     relations: frozenset[str] = frozenset()
+    #: the moment of the statement, in nanoseconds
+    moment: int = field(default_factory=time.time_ns)
+    #: what the translated query needs of the engine besides DuckDB's own functions, by name
+    needed: dict[str, Helper] = field(default_factory=dict)
+    #: unit of the ticks that a call's times have
+    precision: str = "ms"
 
     @property
     def first_table(self) -> BoundTable | None:
         """The first table of the query."""
         return next(iter(self.tables.values()), None)
+
+    def is_time(self, node: exp.Expr) -> bool:
+        """Tell if *node* is bound to a TIMESTAMP."""
+        binding = binding_of(node)
+        return binding is not None and binding.kind == "TIMESTAMP"
 
     def of(self, column: exp.Column) -> BoundTable | None:
         """Return the table of a column, where that is clear."""

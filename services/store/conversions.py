@@ -11,11 +11,11 @@ import re
 
 from sqlglot import exp
 
+from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
-from services.store.duck_types import duck_type
 from services.store.times import read_time
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -250,7 +250,7 @@ def _moment(node: exp.Expr, precision: str) -> exp.Expr:
 
 def assure(item: exp.Expr) -> exp.Expr:
     """Return an item of a select list with the type it is bound to, where DuckDB may compute
-    another: a sum is a HUGEINT there, a remainder a whole number.
+    another: its own sums are HUGEINT, a remainder is a whole number.
     """
     inner = item.unalias()
     binding = binding_of(item)

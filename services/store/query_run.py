@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,16 +13,18 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.duck import Engine
+from penstock.duck.helpers import install
+from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY, WRITTEN_OUT
+from penstock.sql.functions import QUERY_ONLY
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context, columns_of
-from services.store.duck_types import duck_type
 from services.store.external_rows import ExternalRows
+from services.store.functions import FUNCTIONS
 from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
@@ -34,7 +37,7 @@ from services.store.user_functions import register
 from services.store.windowed import evaluate
 
 #: functions that a query may call; user-defined ones come to these
-_KNOWN = REGISTRY.keys() | AGGREGATES.keys() | QUERY_ONLY.keys() | WRITTEN_OUT
+_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys()
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,7 @@ class QueryRun:
         self._request = request
         self._max_rows = max_rows
         self._names = _RelationNames(request.statement)
+        self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
         #: relations that stand for tables and computed windows
         self._relations: set[str] = set()
@@ -171,14 +175,26 @@ class QueryRun:
         for node in list(tree.find_all(exp.Table)):
             self._bind(tree, node)
         context = Context(
-            self._tables, self._request.timezone, self._functions, frozenset(self._relations)
+            self._tables,
+            self._request.timezone,
+            self._functions,
+            frozenset(self._relations),
+            self._moment,
         )
         check_times(tree, self._request.statement, self._request.timezone)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
+        installed = install(
+            self._engine.con, context.needed.values(), self._request.statement.source
+        )
         if _is_unordered(tree):
             text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
-        arrow = self._engine.answer(text)
+        try:
+            arrow = self._engine.answer(text)
+        except duckdb.Error:
+            installed.raise_failure()
+            raise
+        installed.remove()
         if arrow.num_rows > self._max_rows:
             raise PenstockError(
                 f"more than {self._max_rows} rows",
@@ -282,6 +298,7 @@ class QueryRun:
             select,
             self._request.database,
             self._request.timezone,
+            self._moment,
         )
         name = self._names.make()
         self._engine.con.register(name, rows.frame.to_arrow())

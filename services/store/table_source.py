@@ -8,10 +8,10 @@ import duckdb
 from sqlglot import exp
 
 from penstock.catalog.model import Table
+from penstock.duck.types import duck_type
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from services.store import virtual
-from services.store.duck_types import duck_type
 from services.store.images import Images
 from services.store.partitions import layout_of
 from services.store.relation import Relation, literal, quote

@@ -7,6 +7,8 @@ types (`conversions`), and functions get DuckDB's names.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from penstock.duck import print_query
@@ -35,7 +37,9 @@ def query(tree: exp.Query, context: Context) -> str:
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
     return print_query(
-        rewritten, context.relations.union(b.name for b in context.tables.values()), own
+        rewritten,
+        context.relations.union(b.name for b in context.tables.values()),
+        [*own, *context.needed],
     )
 
 
@@ -164,13 +168,35 @@ def _replace_own(node: exp.Expr) -> exp.Expr | None:
 
 def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
     """Give a function the name and the arguments that it has in DuckDB."""
+    if isinstance(node, exp.Trim):
+        node = _written_as_call(node)
+    if not isinstance(node, exp.Anonymous):
+        return node
     name = function_name(node)
-    if name in context.functions and isinstance(node, exp.Anonymous):
+    if name in context.functions:
         node.set("this", own_name(context.functions[name]))
-    elif name in FUNCTIONS and not isinstance(node, exp.Cast | exp.Case):
+    elif name in FUNCTIONS:
         # what is replaced is not descended into, so its arguments are rewritten here
-        return FUNCTIONS[name]([a.transform(_rewrite, context) for a in arguments(node)], context)
+        args = [_rewrite_argument(a, context) for a in node.expressions]
+        binding = binding_of(node)
+        if binding is not None:
+            context = replace(context, precision=binding.precision)
+        return FUNCTIONS[name](args, context)
     return node
+
+
+def _rewrite_argument(node: exp.Expr, context: Context) -> exp.Expr:
+    """Rewrite an argument; a function of the dialect takes a duration as it is."""
+    if isinstance(node, nodes.DurationLiteral):
+        return node
+    return node.transform(_rewrite, context)
+
+
+def _written_as_call(node: exp.Trim) -> exp.Anonymous:
+    """Write `trim(BOTH 'x' FROM text)` with its parts as arguments."""
+    side = exp.Literal.string(node.args.get("position") or "BOTH")
+    what = node.args.get("expression") or exp.Literal.string(" ")
+    return exp.Anonymous(this="trim", expressions=[node.this, side, what])
 
 
 def _cast_type(text: str) -> str:

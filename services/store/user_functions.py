@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
+from penstock.duck.types import duck_type
 from penstock.udf import UserFunction, sandbox
-from services.store.duck_types import duck_type
 from services.store.translate import own_name
 
 

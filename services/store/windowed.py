@@ -15,7 +15,7 @@ from sqlglot import exp
 from penstock.catalog.model import Table
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
+from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
@@ -30,6 +30,8 @@ from services.store.scope import Scope, scope_of
 from services.store.translate import query
 
 _RESULT = "_penstock_windows"
+#: of a second
+_NANOS = 1_000_000_000
 _TBNAME = "_penstock_tbname"
 _REALS = ("FLOAT", "DOUBLE")
 
@@ -88,8 +90,9 @@ def evaluate(
     select: exp.Select,
     database: str,
     timezone: str,
+    moment: int,
 ) -> Windows:
-    """Compute one window select over a table.
+    """Compute one window select over a table, at *moment* in nanoseconds.
 
     Raises:
         SqlSemanticError: its source is not one table, or the planner refuses it.
@@ -110,7 +113,7 @@ def evaluate(
     grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
     if grouped is not None:
         return _shape(plan, _grouped(con, plan, grouped), select, [])
-    rows = _fetch(con, found.table, source_rows)
+    rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     keys = _partition_columns(plan) if limited else []
     return _shape(plan, emission.rows, select, keys)
@@ -186,7 +189,9 @@ def _times(table: Table) -> list[str]:
     return [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
 
 
-def _fetch(con: duckdb.DuckDBPyConnection, table: Table, source_rows: str) -> pl.DataFrame:
+def _fetch(
+    con: duckdb.DuckDBPyConnection, table: Table, source_rows: str, moment: int
+) -> pl.DataFrame:
     """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
     columns = [c.name for c in (*table.columns, *table.tags)]
     times = _times(table)
@@ -198,7 +203,7 @@ def _fetch(con: duckdb.DuckDBPyConnection, table: Table, source_rows: str) -> pl
         *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
         _step=pl.lit(0, pl.UInt32),
         _offset=pl.lit(0, pl.Int64),
-        _now=pl.lit(0, pl.Int64),
+        _now=pl.lit(moment // (_NANOS // TICKS_PER_SECOND[table.precision]), pl.Int64),
         _op=pl.lit(0, pl.Int8),
     ).sort(table.time_column, "tbname")
 

@@ -5,15 +5,15 @@ docs/sql-functions.md is made from both.
 from penstock.sql.functions import conditional, convert, math, text, time
 from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
 from penstock.sql.functions.base import REGISTRY
-from penstock.sql.functions.query import QUERY_ONLY, WRITTEN_OUT
+from penstock.sql.functions.query import QUERY_FUNCTIONS, QUERY_ONLY
 
 __all__ = [
     "AGGREGATES",
     "FORBIDDEN",
+    "QUERY_FUNCTIONS",
     "QUERY_ONLY",
     "RANDOM",
     "REGISTRY",
-    "WRITTEN_OUT",
     "conditional",
     "convert",
     "math",

@@ -7,7 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from penstock.sql.functions import duck_aggregates as duck
 from penstock.sql.functions.base import BIGINT, DOUBLE
+from penstock.sql.functions.duckdb import DuckForm
 from penstock.types import ColumnType
 
 #: refused under their TDengine names: what each would need, and what to write instead
@@ -81,6 +83,8 @@ class AggregateFunction:
     doc: str
     argument: str
     returns: Callable[[ColumnType], ColumnType]
+    #: how a query has it
+    duckdb: DuckForm
     chooses: bool = False
     #: most arguments, the first one included
     at_most: int = 1
@@ -108,42 +112,75 @@ AGGREGATES: dict[str, AggregateFunction] = {
             " rows.",
             "any",
             lambda t: BIGINT,
+            duckdb=duck.count,
         ),
         AggregateFunction(
             "sum",
             "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned"
-            " ones: exact whatever is between, and in a stream NULL where the whole does not fit.",
+            " ones: exact whatever is between, and NULL where the whole does not fit.",
             "number",
             _sum,
+            duckdb=duck.SUM,
         ),
-        AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE),
+        AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE, duckdb=duck.AVG),
         AggregateFunction(
-            "stddev", "Standard deviation of the population.", "number", lambda t: DOUBLE
+            "stddev",
+            "Standard deviation of the population.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.STDDEV,
         ),
         AggregateFunction(
-            "stddev_pop", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"
+            "stddev_pop",
+            "The same as stddev.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.STDDEV,
+            plan_name="stddev",
         ),
         AggregateFunction(
-            "std", "The same as stddev.", "number", lambda t: DOUBLE, plan_name="stddev"
+            "std",
+            "The same as stddev.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.STDDEV,
+            plan_name="stddev",
         ),
-        AggregateFunction("var_pop", "Variance of the population.", "number", lambda t: DOUBLE),
         AggregateFunction(
-            "variance", "The same as var_pop.", "number", lambda t: DOUBLE, plan_name="var_pop"
+            "var_pop",
+            "Variance of the population.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.VARIANCE,
+        ),
+        AggregateFunction(
+            "variance",
+            "The same as var_pop.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.VARIANCE,
+            plan_name="var_pop",
         ),
         AggregateFunction(
             "stddev_samp",
             "Standard deviation of a sample; NULL below two values.",
             "number",
             lambda t: DOUBLE,
+            duckdb=duck.STDDEV_SAMPLE,
         ),
         AggregateFunction(
-            "var_samp", "Variance of a sample; NULL below two values.", "number", lambda t: DOUBLE
+            "var_samp",
+            "Variance of a sample; NULL below two values.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.VARIANCE_SAMPLE,
         ),
         AggregateFunction(
             "min",
             "Smallest value; of equal ones the earliest row is chosen.",
             "any",
             _same,
+            duckdb=duck.MIN,
             chooses=True,
         ),
         AggregateFunction(
@@ -151,28 +188,51 @@ AGGREGATES: dict[str, AggregateFunction] = {
             "Largest value; of equal ones the earliest row is chosen.",
             "any",
             _same,
+            duckdb=duck.MAX,
             chooses=True,
         ),
         AggregateFunction(
-            "first", "Value that is not NULL with the earliest time.", "any", _same, chooses=True
+            "first",
+            "Value that is not NULL with the earliest time.",
+            "any",
+            _same,
+            duckdb=duck.by_time("first", "arg_min"),
+            chooses=True,
         ),
         AggregateFunction(
-            "last", "Value that is not NULL with the latest time.", "any", _same, chooses=True
+            "last",
+            "Value that is not NULL with the latest time.",
+            "any",
+            _same,
+            duckdb=duck.by_time("last", "arg_max"),
+            chooses=True,
         ),
         AggregateFunction(
-            "last_row", "Value of the latest row, NULL too.", "any", _same, chooses=True
+            "last_row",
+            "Value of the latest row, NULL too.",
+            "any",
+            _same,
+            duckdb=duck.by_time("last_row", "arg_max_null", with_null=True),
+            chooses=True,
         ),
-        AggregateFunction("spread", "Largest minus smallest.", "spread", lambda t: DOUBLE),
+        AggregateFunction(
+            "spread", "Largest minus smallest.", "spread", lambda t: DOUBLE, duckdb=duck.SPREAD
+        ),
         AggregateFunction(
             "apercentile",
             "Approximate percentile p (0 to 100), by 'default' or 't-digest'.",
             "number",
             lambda t: DOUBLE,
+            duckdb=duck.share("apercentile", "approx_quantile"),
             at_most=3,
             least=2,
         ),
         AggregateFunction(
-            "hyperloglog", "Approximate number of distinct values.", "any", lambda t: BIGINT
+            "hyperloglog",
+            "Approximate number of distinct values.",
+            "any",
+            lambda t: BIGINT,
+            duckdb=duck.DISTINCT,
         ),
     )
 }

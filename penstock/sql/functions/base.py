@@ -11,6 +11,9 @@ builders get what they asked for:
     any         anything                         'literal' in front: must be written as a constant
 
 A `?` behind makes a parameter optional, `+` says once or more (last only).
+
+The DuckDB side stands beside the polars side. It is a form of `duckdb.py`, or `POLARS` where polars
+computes the function in queries, too. A function without one says why it is of streams only.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ from typing import Any, NoReturn
 import polars as pl
 from sqlglot import exp
 
+from penstock.errors import ConfigError
+from penstock.sql.functions.duckdb import DuckForm, polars_call
 from penstock.sql.plan import Duration
 from penstock.types import ColumnType
 
@@ -106,6 +111,12 @@ class Parameter:
         return cls(name, literal, text.endswith("?"), text.endswith("+"))
 
 
+@dataclass(frozen=True)
+class _Polars:
+    """The DuckDB side of a function that polars computes in queries, too."""
+
+
+POLARS = _Polars()
 ResultType = ColumnType | Callable[[Sequence[ColumnType], FunctionCall], ColumnType]
 
 
@@ -120,6 +131,11 @@ class Function:
     aliases: tuple[str, ...] = ()
     #: most arguments when the last parameter repeats
     at_most: int = NO_LIMIT
+    #: how a query has it; None: not at all, for the reason in `streams_only`
+    duckdb: DuckForm | None = None
+    streams_only: str = ""
+    #: with NULL in, NULL comes out, in any argument
+    strict: bool = True
 
     @property
     def arity(self) -> tuple[int, int]:
@@ -146,16 +162,40 @@ def scalar(
     parameters: str,
     returns: ResultType,
     *,
+    duckdb: DuckForm | _Polars | None = None,
+    streams_only: str = "",
+    strict: bool = True,
     aliases: tuple[str, ...] = (),
     at_most: int = NO_LIMIT,
 ) -> Callable[[Callable[[FunctionCall], pl.Expr]], Callable[[FunctionCall], pl.Expr]]:
-    """Register the decorated builder as scalar function *name*; its docstring documents it."""
+    """Register the decorated builder as scalar function *name*; its docstring documents it.
+
+    Raises:
+        ConfigError: it has no DuckDB side and no reason for that, or both.
+    """
+    if (duckdb is None) == (not streams_only):
+        raise ConfigError(
+            f"function {name} needs a DuckDB side, or the reason why it has none",
+            hint="give duckdb=… or streams_only='…'",
+        )
+    parsed = tuple(Parameter.parse(p.strip()) for p in parameters.split(",") if p.strip())
+    if isinstance(duckdb, _Polars):
+        constants = tuple(i for i, p in enumerate(parsed) if p.literal or p.kind == "unit")
+        duckdb = polars_call(name, constants)
 
     def register(build: Callable[[FunctionCall], pl.Expr]) -> Callable[[FunctionCall], pl.Expr]:
-        parsed = tuple(Parameter.parse(p.strip()) for p in parameters.split(",") if p.strip())
-        group = build.__module__.rsplit(".", 1)[-1]
         made = Function(
-            name, group, parsed, returns, build, (build.__doc__ or "").strip(), aliases, at_most
+            name=name,
+            group=build.__module__.rsplit(".", 1)[-1],
+            parameters=parsed,
+            returns=returns,
+            build=build,
+            doc=(build.__doc__ or "").strip(),
+            aliases=aliases,
+            at_most=at_most,
+            duckdb=duckdb,
+            streams_only=streams_only,
+            strict=strict,
         )
         for key in (name, *aliases):
             REGISTRY[key] = made

@@ -11,12 +11,14 @@ import polars as pl
 
 from penstock.sql.functions.base import (
     BIGINT,
+    POLARS,
     TIMESTAMP,
     Compiled,
     CompileScope,
     FunctionCall,
     scalar,
 )
+from penstock.sql.functions.duckdb import call as duck_call
 from penstock.sql.functions.exact import double_text, finite, to_decimal, to_float
 from penstock.sql.functions.time import local, parse_iso
 from penstock.sql.functions.time_formats import (
@@ -174,7 +176,7 @@ def _binary(value: Compiled, to: ColumnType) -> pl.Expr | None:
     return None
 
 
-@scalar("to_iso8601", "time, literal text?", ColumnType("VARCHAR", length=64))
+@scalar("to_iso8601", "time, literal text?", ColumnType("VARCHAR", length=64), duckdb=POLARS)
 def to_iso8601(call: FunctionCall) -> pl.Expr:
     """ISO 8601 text with offset, in the stream's time zone or the given one (`Z`, `+08`, `+0800`,
     `+08:00`).
@@ -192,7 +194,7 @@ def to_iso8601(call: FunctionCall) -> pl.Expr:
     return pl.concat_str([text, pl.lit(where)])
 
 
-@scalar("to_json", "text", ColumnType("JSON"))
+@scalar("to_json", "text", ColumnType("JSON"), duckdb=duck_call("to_json"))
 def to_json(call: FunctionCall) -> pl.Expr:
     """The text as a JSON value, for `->`."""
     return call[0]
@@ -202,6 +204,7 @@ def to_json(call: FunctionCall) -> pl.Expr:
     "to_unixtimestamp",
     "text, literal integer?",
     lambda types, call: TIMESTAMP if call.value(1, 0) else BIGINT,
+    duckdb=POLARS,
 )
 def to_unixtimestamp(call: FunctionCall) -> pl.Expr:
     """ISO text as ticks: BIGINT, or TIMESTAMP with 1 behind; NULL when it cannot be read."""
@@ -210,7 +213,7 @@ def to_unixtimestamp(call: FunctionCall) -> pl.Expr:
     return parse_iso(call[0], call.scope)
 
 
-@scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256))
+@scalar("to_char", "time, literal text", ColumnType("VARCHAR", length=256), duckdb=POLARS)
 def to_char(call: FunctionCall) -> pl.Expr:
     """The local time in a format of YYYY MM DD HH24 MI SS MS US NS, MON, DAY, AM, TZH and the like;
     "…" is taken as it is.
@@ -226,7 +229,7 @@ def to_char(call: FunctionCall) -> pl.Expr:
     return pl.when(call[0].is_not_null()).then(pl.concat_str(parts or [pl.lit("")])).otherwise(None)
 
 
-@scalar("to_timestamp", "text, literal text", TIMESTAMP)
+@scalar("to_timestamp", "text, literal text", TIMESTAMP, duckdb=POLARS)
 def to_timestamp(call: FunctionCall) -> pl.Expr:
     """The text read by a format as `to_char` writes it; what the format leaves out is that of
     1970-01-01 00:00:00 local time; NULL when it does not fit.

@@ -7,6 +7,15 @@ was.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.sql.functions import duck_aggregates as duck
+from penstock.sql.functions import moments
+from penstock.sql.functions.aggregate import FORBIDDEN
+from penstock.sql.functions.duckdb import DuckForm
+
 _TIME = (
     "century",
     "date_diff",
@@ -177,18 +186,92 @@ GROUPS = {
 }
 #: name → group
 QUERY_ONLY: dict[str, str] = {name: group for group, names in GROUPS.items() for name in names}
-#: functions that the store writes out itself, or that stand for what it knows
-WRITTEN_OUT = frozenset(
-    (
-        "client_version",
-        "current_timestamp",
-        "current_user",
-        "database",
-        "earliest_timestamp",
-        "earliest_ts",
-        "percentile",
-        "server_status",
-        "server_version",
-        "variance_pop",
+_VERSION = "3.3.6.0 (penstock)"
+
+
+@dataclass(frozen=True)
+class QueryFunction:
+    """A function of the dialect that a SELECT has and a stream has not."""
+
+    name: str
+    signature: str
+    doc: str
+    duckdb: DuckForm
+    #: why a stream has no polars side of it
+    reason: str
+    aliases: tuple[str, ...] = ()
+    least: int = 0
+    at_most: int = 0
+
+    @property
+    def arity(self) -> tuple[int, int]:
+        """Fewest and most arguments."""
+        return self.least, self.at_most
+
+
+def _text(value: str) -> DuckForm:
+    return lambda _, __: exp.Literal.string(value)
+
+
+_OF_SESSION = "it is about a session, and a stream has none"
+QUERY_FUNCTIONS: dict[str, QueryFunction] = {
+    name: function
+    for function in (
+        QueryFunction(
+            "percentile",
+            "percentile(number, p)",
+            "Percentile p (0 to 100), exact: between two values in proportion.",
+            duck.share("percentile", "quantile_cont"),
+            FORBIDDEN["percentile"][0],
+            least=2,
+            at_most=2,
+        ),
+        QueryFunction(
+            "variance_pop",
+            "variance_pop(number)",
+            "The same as var_pop.",
+            duck.VARIANCE,
+            "var_pop is the name that a stream takes",
+            least=1,
+            at_most=1,
+        ),
+        QueryFunction(
+            "current_timestamp",
+            "current_timestamp()",
+            "The same as now().",
+            moments.now,
+            "now() is the name that a stream takes",
+        ),
+        QueryFunction(
+            "earliest_timestamp",
+            "earliest_timestamp()",
+            "The first moment of 1970.",
+            moments.earliest,
+            "a number does the same: 0",
+            aliases=("earliest_ts",),
+        ),
+        QueryFunction(
+            "server_version",
+            "server_version()",
+            "Version that clients of TDengine expect.",
+            _text(_VERSION),
+            _OF_SESSION,
+            aliases=("client_version",),
+        ),
+        QueryFunction(
+            "server_status",
+            "server_status()",
+            "1: the server works.",
+            lambda _, __: exp.Literal.number(1),
+            _OF_SESSION,
+        ),
+        QueryFunction(
+            "database",
+            "database()",
+            "NULL.",
+            lambda _, __: exp.Null(),
+            _OF_SESSION,
+        ),
     )
-)
+    for name in (function.name, *function.aliases)
+}

@@ -6,16 +6,21 @@ import re
 from collections.abc import Callable, Sequence
 
 import polars as pl
+from sqlglot import exp
 
+from penstock.sql.functions import text_macros
 from penstock.sql.functions.base import (
     BIGINT,
     MAX_TEXT,
+    POLARS,
     UNKNOWN_LENGTH,
     FunctionCall,
     scalar,
     text_length,
     text_type,
 )
+from penstock.sql.functions.duckdb import Arguments, DuckForm, QueryScope
+from penstock.sql.functions.duckdb import call as duck_call
 from penstock.types import ColumnType
 
 #: stands for the text to be repeated
@@ -41,7 +46,16 @@ def _concat_ws_type(types: Sequence[ColumnType], call: FunctionCall) -> ColumnTy
     )
 
 
-@scalar("ascii", "text", BIGINT)
+def _without_spaces(name: str) -> DuckForm:
+    """Return the form of a trim that DuckDB calls *name*: of spaces, and of nothing else."""
+
+    def make(args: Arguments, _: QueryScope) -> exp.Expr:
+        return exp.Anonymous(this=name, expressions=[*args, exp.Literal.string(" ")])
+
+    return make
+
+
+@scalar("ascii", "text", BIGINT, duckdb=POLARS)
 def ascii_(call: FunctionCall) -> pl.Expr:
     """Code of the first byte; 0 for empty text."""
     first = (
@@ -54,7 +68,13 @@ def ascii_(call: FunctionCall) -> pl.Expr:
     return pl.when(call[0] == "").then(pl.lit(0, pl.Int64)).otherwise(first)
 
 
-@scalar("char", "integer+", lambda types, call: ColumnType("VARCHAR", length=4 * len(types)))
+@scalar(
+    "char",
+    "integer+",
+    lambda types, call: ColumnType("VARCHAR", length=4 * len(types)),
+    duckdb=POLARS,
+    strict=False,
+)
 def char(call: FunctionCall) -> pl.Expr:
     """Text made of the bytes with these codes, several per argument above 255; NULLs are
     skipped.
@@ -81,13 +101,13 @@ def _hex(code: pl.Expr) -> pl.Expr:
     return text.str.replace("^(00){1,3}", "")
 
 
-@scalar("char_length", "text", BIGINT, aliases=("character_length",))
+@scalar("char_length", "text", BIGINT, aliases=("character_length",), duckdb=duck_call("length"))
 def char_length(call: FunctionCall) -> pl.Expr:
     """Number of characters."""
     return call[0].str.len_chars().cast(pl.Int64)
 
 
-@scalar("length", "any", BIGINT)
+@scalar("length", "any", BIGINT, duckdb=text_macros.LENGTH)
 def length(call: FunctionCall) -> pl.Expr:
     """Number of bytes."""
     kind = call.args[0].type
@@ -108,7 +128,7 @@ def _cut(text: pl.Expr, length: int) -> pl.Expr:
     return text if length <= MAX_TEXT else text.str.head(MAX_TEXT)
 
 
-@scalar("concat", "text, text+", _concat_type, at_most=8)
+@scalar("concat", "text, text+", _concat_type, at_most=8, duckdb=duck_call("concat"))
 def concat(call: FunctionCall) -> pl.Expr:
     """All arguments joined; NULL when any is."""
     return _cut(
@@ -116,7 +136,7 @@ def concat(call: FunctionCall) -> pl.Expr:
     )
 
 
-@scalar("concat_ws", "text, text, text+", _concat_ws_type, at_most=9)
+@scalar("concat_ws", "text, text, text+", _concat_ws_type, at_most=9, duckdb=duck_call("concat_ws"))
 def concat_ws(call: FunctionCall) -> pl.Expr:
     """All but the first argument joined with the first between them; NULL when any is."""
     parts = [call[1]]
@@ -128,31 +148,31 @@ def concat_ws(call: FunctionCall) -> pl.Expr:
     return _cut(pl.concat_str(parts), length)
 
 
-@scalar("lower", "text", _as_first)
+@scalar("lower", "text", _as_first, duckdb=POLARS)
 def lower(call: FunctionCall) -> pl.Expr:
     """Lower case."""
     return call[0].str.to_lowercase()
 
 
-@scalar("upper", "text", _as_first)
+@scalar("upper", "text", _as_first, duckdb=POLARS)
 def upper(call: FunctionCall) -> pl.Expr:
     """Upper case."""
     return call[0].str.to_uppercase()
 
 
-@scalar("ltrim", "text", _as_first)
+@scalar("ltrim", "text", _as_first, duckdb=_without_spaces("ltrim"))
 def ltrim(call: FunctionCall) -> pl.Expr:
     """Without spaces in front."""
     return call[0].str.strip_chars_start(" ")
 
 
-@scalar("rtrim", "text", _as_first)
+@scalar("rtrim", "text", _as_first, duckdb=_without_spaces("rtrim"))
 def rtrim(call: FunctionCall) -> pl.Expr:
     """Without spaces at the end."""
     return call[0].str.strip_chars_end(" ")
 
 
-@scalar("trim", "text, literal any?, literal any?", _as_first)
+@scalar("trim", "text, literal any?, literal any?", _as_first, duckdb=POLARS)
 def trim(call: FunctionCall) -> pl.Expr:
     """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at
     the ends.
@@ -171,7 +191,13 @@ def trim(call: FunctionCall) -> pl.Expr:
     return out
 
 
-@scalar("substr", "text, integer, integer?", _as_first, aliases=("substring",))
+@scalar(
+    "substr",
+    "text, integer, integer?",
+    _as_first,
+    aliases=("substring",),
+    duckdb=text_macros.SUBSTR,
+)
 def substr(call: FunctionCall) -> pl.Expr:
     """Part from a position (negative: from the end), of that many characters; empty at position
     0.
@@ -195,7 +221,7 @@ def substr(call: FunctionCall) -> pl.Expr:
     )
 
 
-@scalar("substring_index", "text, literal text, integer", _as_first)
+@scalar("substring_index", "text, literal text, integer", _as_first, duckdb=POLARS)
 def substring_index(call: FunctionCall) -> pl.Expr:
     """What stands before the n-th delimiter, or after the n-th from the end when n is negative."""
     delimiter = call.value(1)
@@ -208,7 +234,7 @@ def substring_index(call: FunctionCall) -> pl.Expr:
     return pl.when(count >= 0).then(head).when(count < 0).then(tail).otherwise(None)
 
 
-@scalar("position", "text, text", BIGINT)
+@scalar("position", "text, text", BIGINT, duckdb=text_macros.POSITION)
 def position(call: FunctionCall) -> pl.Expr:
     """`position(what IN text)`: where *what* begins, 0 when it is not there, 1 when it is empty."""
     what = call[0]
@@ -233,6 +259,7 @@ def position(call: FunctionCall) -> pl.Expr:
     "replace",
     "text, text, text",
     lambda types, call: text_type(types[:1], text_length(types[0]) + text_length(types[2])),
+    duckdb=duck_call("replace"),
 )
 def replace(call: FunctionCall) -> pl.Expr:
     """Every occurrence of the second argument replaced by the third; NULL when that is longer than
@@ -279,7 +306,7 @@ def _repeat_type(types: Sequence[ColumnType], call: FunctionCall) -> ColumnType:
     )
 
 
-@scalar("repeat", "text, integer", _repeat_type)
+@scalar("repeat", "text, integer", _repeat_type, duckdb=duck_call("repeat"))
 def repeat(call: FunctionCall) -> pl.Expr:
     """The text that many times, as often as it fits into a VARCHAR; empty below 1."""
     if call.args[0].literal and call.value(0) is None:
@@ -305,7 +332,7 @@ def _in_set(call: FunctionCall, matches: Callable[[pl.Expr], pl.Expr]) -> pl.Exp
     return pl.when(call[1].is_not_null()).then(index).otherwise(None)
 
 
-@scalar("find_in_set", "text, text, literal text?", BIGINT)
+@scalar("find_in_set", "text, text, literal text?", BIGINT, duckdb=POLARS)
 def find_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the text in a list written with separators (a comma), 0 when it is not there."""
     delimiter = call.value(2, ",")
@@ -326,7 +353,7 @@ def find_in_set(call: FunctionCall) -> pl.Expr:
     return pl.when(~known).then(None).when(found).then(index).otherwise(pl.lit(0, pl.Int64))
 
 
-@scalar("like_in_set", "literal text, text, literal text?", BIGINT)
+@scalar("like_in_set", "literal text, text, literal text?", BIGINT, duckdb=POLARS)
 def like_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the first item of a list written with separators that is LIKE the pattern, 0 without
     one.
@@ -339,7 +366,7 @@ def like_in_set(call: FunctionCall) -> pl.Expr:
     )
 
 
-@scalar("regexp_in_set", "literal text, text, literal text?", BIGINT)
+@scalar("regexp_in_set", "literal text, text, literal text?", BIGINT, duckdb=POLARS)
 def regexp_in_set(call: FunctionCall) -> pl.Expr:
     """Index of the first item of a list written with separators in which the regular expression is
     found, 0 without one.

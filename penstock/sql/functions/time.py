@@ -4,32 +4,27 @@ time.
 
 from __future__ import annotations
 
-import re
-
 import polars as pl
+from sqlglot import exp
 
-from penstock.sql.functions.base import BIGINT, TIMESTAMP, CompileScope, FunctionCall, scalar
+from penstock.sql.functions import moments
+from penstock.sql.functions.base import (
+    BIGINT,
+    POLARS,
+    TIMESTAMP,
+    CompileScope,
+    FunctionCall,
+    scalar,
+)
+from penstock.sql.functions.duckdb import Arguments, QueryScope, polars_call
 from penstock.sql.functions.exact import tick_sum
+from penstock.sql.functions.zones import zone
+from penstock.sql.nodes import DurationLiteral
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.types import ColumnType
 
 #: the append time of the record: what `now` is, so that a replay sees the same
 NOW = "_now"
-_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?$", re.IGNORECASE)
-
-
-def zone(name: str) -> str:
-    """IANA name of a time zone; whole-hour offsets such as `+08:00` and `UTC-5` are understood,
-    others have no such name.
-    """
-    found = _OFFSET.match(name)
-    if name in ("", "Z", "z"):
-        return "UTC"
-    if not found or int(found[3] or 0) or int(found[2]) > 12:
-        return name
-    hours = int(found[2])
-    # The signs of Etc zones are turned round.
-    return "UTC" if hours == 0 else f"Etc/GMT{'-' if found[1] == '+' else '+'}{hours}"
 
 
 def local(ticks: pl.Expr, scope: CompileScope, where: str | None = None) -> pl.Expr:
@@ -115,13 +110,13 @@ def _floor_wall(ticks: pl.Expr, step: int, scope: CompileScope, where: str) -> p
     return to_ticks(floor.cast(pl.Datetime(scope.precision)), scope, where)  # type: ignore[arg-type]
 
 
-@scalar("now", "", TIMESTAMP)
+@scalar("now", "", TIMESTAMP, duckdb=moments.now)
 def now_(call: FunctionCall) -> pl.Expr:
     """The time at which the record was appended to the log, so that a replay sees the same."""
     return now(call.scope)
 
 
-@scalar("today", "", TIMESTAMP)
+@scalar("today", "", TIMESTAMP, duckdb=moments.today)
 def today(call: FunctionCall) -> pl.Expr:
     """Local midnight before `now()`."""
     return _floor_wall(
@@ -132,7 +127,7 @@ def today(call: FunctionCall) -> pl.Expr:
     )
 
 
-@scalar("timezone", "", ColumnType("VARCHAR", length=64))
+@scalar("timezone", "", ColumnType("VARCHAR", length=64), duckdb=moments.timezone)
 def timezone(call: FunctionCall) -> pl.Expr:
     """The stream's time zone."""
     return pl.lit(call.scope.timezone)
@@ -156,7 +151,7 @@ def _unit(call: FunctionCall, index: int) -> Duration | None:
     return unit
 
 
-@scalar("timediff", "time, time, unit?", BIGINT)
+@scalar("timediff", "time, time, unit?", BIGINT, duckdb=POLARS)
 def timediff(call: FunctionCall) -> pl.Expr:
     """First time minus second, in whole units (ticks without one), cut toward zero."""
     unit = _unit(call, 2)
@@ -165,7 +160,33 @@ def timediff(call: FunctionCall) -> pl.Expr:
     return (difference.abs() // step) * difference.sign()
 
 
-@scalar("timetruncate", "time, unit, literal any?", TIMESTAMP)
+_by_polars = polars_call("timetruncate", (1, 2))
+#: units shorter than a day, as DuckDB calls them
+_SHORT_UNITS = {
+    "u": "MICROSECOND",
+    "a": "MILLISECOND",
+    "s": "SECOND",
+    "m": "MINUTE",
+    "h": "HOUR",
+}
+
+
+def _duck_timetruncate(args: Arguments, scope: QueryScope) -> exp.Expr:
+    """Cut a time column by DuckDB where no zone matters; everything else is for polars, which takes
+    ten times as long.
+    """
+    unit = args[1].duration if isinstance(args[1], DurationLiteral) else None
+    plain = len(args) == 2 and unit is not None and unit.value == 1 and unit.unit in _SHORT_UNITS
+    if unit is None or not plain or not scope.is_time(args[0]):
+        return _by_polars(args, scope)
+    if unit.ticks(scope.precision) < 1:
+        return _by_polars(args, scope)
+    size = exp.Interval(this=exp.Literal.string("1"), unit=exp.var(_SHORT_UNITS[unit.unit]))
+    origin = exp.cast(exp.Literal.string("1970-01-01"), "TIMESTAMP")
+    return exp.Anonymous(this="time_bucket", expressions=[size, args[0], origin])
+
+
+@scalar("timetruncate", "time, unit, literal any?", TIMESTAMP, duckdb=_duck_timetruncate)
 def timetruncate(call: FunctionCall) -> pl.Expr:
     """Cut down to the unit; days and weeks by local midnight, by UTC with 0 behind. Weeks begin on
     Thursday.
@@ -182,37 +203,37 @@ def timetruncate(call: FunctionCall) -> pl.Expr:
     return call[0] // step * step
 
 
-@scalar("date", "time", ColumnType("VARCHAR", length=10))
+@scalar("date", "time", ColumnType("VARCHAR", length=10), duckdb=POLARS)
 def date(call: FunctionCall) -> pl.Expr:
     """Local date as `2024-01-31`."""
     return local(call[0], call.scope).dt.strftime("%Y-%m-%d")
 
 
-@scalar("day", "time", BIGINT, aliases=("dayofmonth",))
+@scalar("day", "time", BIGINT, aliases=("dayofmonth",), duckdb=POLARS)
 def day(call: FunctionCall) -> pl.Expr:
     """Local day of the month, 1 to 31."""
     return local(call[0], call.scope).dt.day().cast(pl.Int64)
 
 
-@scalar("dayofweek", "time", BIGINT)
+@scalar("dayofweek", "time", BIGINT, duckdb=POLARS)
 def dayofweek(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 1 = Sunday to 7 = Saturday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) % 7 + 1
 
 
-@scalar("weekday", "time", BIGINT)
+@scalar("weekday", "time", BIGINT, duckdb=POLARS)
 def weekday(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 0 = Monday to 6 = Sunday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) - 1
 
 
-@scalar("weekofyear", "time", BIGINT)
+@scalar("weekofyear", "time", BIGINT, duckdb=POLARS)
 def weekofyear(call: FunctionCall) -> pl.Expr:
     """Week of the local year as `week(t, 3)`: ISO weeks, 1 to 53."""
     return local(call[0], call.scope).dt.week().cast(pl.Int64)
 
 
-@scalar("week", "time, literal integer?", BIGINT)
+@scalar("week", "time, literal integer?", BIGINT, duckdb=POLARS)
 def week(call: FunctionCall) -> pl.Expr:
     """Week of the local year. Mode (0 to 7, default 0) says whether weeks begin on Sunday or
     Monday, which week is the first, and whether days before it are week 0 or belong to the last

@@ -46,6 +46,14 @@ def test_a_query_result() -> None:
     assert body["rows"] == 1
 
 
+def test_a_float_has_its_shortest_digits() -> None:
+    values = [0.1, -3.4e38, None, float("nan"), 16777216.0]
+    table = pa.table({"f": pa.array(values, pa.float32())})
+    body = json.loads(to_tdengine(table))
+    assert body["column_meta"] == [["f", "FLOAT", 4]]
+    assert body["data"] == [[0.1], [-3.4e38], [None], [None], [16777216.0]]
+
+
 def test_declared_types_win() -> None:
     columns = [
         ("name", ColumnType("VARCHAR", 64)),

@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from penstock.duck.helpers import install
 from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
@@ -29,14 +30,14 @@ START = 1_706_673_600_000
 
 
 def run(con: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
-    return con.sql(text(sql)).to_arrow_table()
+    return con.sql(text(sql, con=con)).to_arrow_table()
 
 
 def table(precision: str = "ms") -> TableColumns:
     return TableColumns(tuple(Output(n, k, precision) for n, k in TYPES.items()), precision)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def con() -> duckdb.DuckDBPyConnection:
     made = duckdb.connect()
     made.execute("SET TimeZone='UTC'")
@@ -53,11 +54,16 @@ def con() -> duckdb.DuckDBPyConnection:
     return made
 
 
-def text(sql: str, precision: str = "ms") -> str:
+def text(sql: str, precision: str = "ms", con: duckdb.DuckDBPyConnection | None = None) -> str:
+    """Translate a query; let *con* have what it needs."""
     statement = parse_one(sql)
     assert isinstance(statement, Query)
     scope = QueryScope(statement.source, lambda _: table(precision), "Asia/Shanghai")
-    return query(bind(statement.query.copy(), scope).tree, CONTEXT)
+    context = Context(CONTEXT.tables, CONTEXT.timezone)
+    translated = query(bind(statement.query.copy(), scope).tree, context)
+    if con is not None:
+        install(con, context.needed.values(), statement.source)
+    return translated
 
 
 def answer(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
@@ -73,6 +79,12 @@ def answer(con: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
         ("sum(v) / 2", 1.5, "double"),
         ("sum(big)", None, "int64"),  # does not fit: NULL, as in a stream
         ("count(DISTINCT v)", 2, "int64"),
+        ("spread(ts)", 1000.0, "double"),
+        ("spread(ts + 1)", 1000.0, "double"),
+        ("sum(DISTINCT flag)", 1, "int64"),
+        ("sum(DISTINCT big)", 2**63 - 1, "int64"),
+        ("percentile(DISTINCT v, 100)", 2.0, "double"),
+        ("max(DISTINCT v)", 2, "int32"),
         ("avg(v)", 1.5, "double"),
         ("1.5", 1.5, "double"),
         (".5", 0.5, "double"),
@@ -134,7 +146,8 @@ def test_a_chain_of_hundreds_of_operators_needs_no_deep_stack() -> None:
 def test_a_subquery_with_an_aggregate_is_grouped_by_its_partition(
     con: duckdb.DuckDBPyConnection,
 ) -> None:
-    found = con.execute(text("SELECT max(n) AS m FROM (SELECT sum(v) AS n FROM t PARTITION BY v)"))
+    sql = "SELECT max(n) AS m FROM (SELECT sum(v) AS n FROM t PARTITION BY v)"
+    found = con.execute(text(sql, con=con))
     assert found.fetchall() == [(2,)]
     assert con.execute(text("SELECT median(v) AS m FROM t")).fetchall() == [(1.5,)]
 
@@ -158,7 +171,7 @@ def test_a_subquery_with_an_aggregate_is_grouped_by_its_partition(
 def test_what_is_given_a_type_can_be_grouped_and_ordered_by(
     con: duckdb.DuckDBPyConnection, sql: str, rows: list[tuple[Any, ...]]
 ) -> None:
-    assert con.execute(text(sql)).fetchall() == rows
+    assert con.execute(text(sql, con=con)).fetchall() == rows
 
 
 def test_dates_are_times(con: duckdb.DuckDBPyConnection) -> None:

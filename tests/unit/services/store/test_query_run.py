@@ -255,6 +255,18 @@ def test_windows_that_are_refused(asking: Asking, sql: str, code: str) -> None:
     assert refusal(lambda: asking.result(sql)).code == code
 
 
+def test_a_wrong_argument_of_a_function_is_pointed_at(asking: Asking) -> None:
+    asking.put(PLAIN, ("plain", 1_000, 1, "a"))
+    with pytest.raises(SqlError) as wrong:
+        asking.rows("SELECT v, to_unixtimestamp(ts) FROM plain")
+    assert wrong.value.code == "E_TYPE"
+    assert (wrong.value.line, wrong.value.column) == (1, 28)
+    assert "it takes text" in str(wrong.value)
+    with pytest.raises(SqlError, match="the mode of week") as wrong:
+        asking.rows("SELECT week(ts, 9) FROM plain")
+    assert (wrong.value.line, wrong.value.column) == (1, 8)
+
+
 def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     """`evaluate` by itself, over relations that a test gives it."""
     con = duckdb.connect()
@@ -274,12 +286,15 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def view(self) -> Any:
             return source.view()
 
-    asked = statement("SELECT sum(v) AS s FROM plain WHERE ts >= 1000 INTERVAL(2s)")
+    asked = statement(
+        "SELECT sum(v) AS s, max(timediff(now, ts)) AS age FROM plain WHERE ts >= 1000 INTERVAL(2s)"
+    )
     select = asked.query
     assert isinstance(select, exp.Select)
-    windows = evaluate(Tables(), con, asked, select, "d", "UTC")
-    assert windows.shown == ["s"]
+    windows = evaluate(Tables(), con, asked, select, "d", "UTC", 10 * 10**9)
+    assert windows.shown == ["s", "age"]
     assert windows.frame["s"].to_list() == [1, 5]
+    assert windows.frame["age"].to_list() == [9_000, 8_000]
     assert [str(c.type) for c in windows.columns.columns if c.name == "s"] == ["BIGINT"]
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as some
 
 from penstock.sql.functions import time as functions
 from penstock.sql.functions.base import Compiled
-from penstock.sql.functions.time import local, parse_iso, shift, to_ticks, zone
+from penstock.sql.functions.time import local, parse_iso, shift, to_ticks
+from penstock.sql.functions.zones import zone
 from penstock.sql.plan import Duration
 from tests.nightly import drawn
 from tests.unit.sql.calling import TIMESTAMP, Table, apply, call_of, scope

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from penstock.duck.types import duck_type
 from penstock.types import ColumnType
-from services.store.duck_types import duck_type
 
 KINDS: list[tuple[ColumnType, Any]] = [
     (ColumnType("BOOL"), True),

@@ -1,0 +1,162 @@
+"""Aggregates as DuckDB computes them. NULL and NaN are skipped, as in streams.
+
+A macro takes no DISTINCT, so each aggregate that it matters to has a macro more, of the different
+values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from penstock.errors import SqlSemanticError
+from penstock.sql.functions.duckdb import PREFIX, Arguments, DuckForm, Macro, QueryScope, macro
+from penstock.sql.functions.macros import FINITE, finite
+
+#: true for NaN; of other types nothing is
+_NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
+#: `x` where it counts. A FILTER with the same condition takes twice as long.
+_KNOWN = f"CASE WHEN NOT {_NAN.name}(x) THEN x END"
+_KNOWN_DOUBLE = "CASE WHEN NOT isnan(x) THEN x END"
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_UNSIGNED = tuple(f"U{kind}" for kind in _SIGNED)
+
+
+def _values(args: Arguments) -> Arguments:
+    """Return the arguments, those behind DISTINCT too."""
+    first = args[0]
+    return [*first.expressions, *args[1:]] if isinstance(first, exp.Distinct) else args
+
+
+def _of_the_set(form: DuckForm) -> DuckForm:
+    """Return the form of an aggregate that gives of different values what it gives of all."""
+    return lambda args, scope: form(_values(args), scope)
+
+
+def _of_all_or_different(name: str, write: Callable[[str, str], DuckForm]) -> DuckForm:
+    """Return the form of an aggregate to which it matters how often a value is there.
+
+    Args:
+        write: makes the macro of a name, with a word before what is aggregated.
+    """
+    of_all = write(name, "")
+    of_different = write(f"distinct_{name}", "DISTINCT ")
+
+    def make(args: Arguments, scope: QueryScope) -> exp.Expr:
+        form = of_different if isinstance(args[0], exp.Distinct) else of_all
+        return form(_values(args), scope)
+
+    return make
+
+
+def _number(name: str) -> DuckForm:
+    """Return the form of an aggregate of numbers that gives DOUBLE, and that DuckDB has, too."""
+
+    def write(own: str, word: str) -> DuckForm:
+        return macro(
+            own,
+            f"(x BOOLEAN) AS {finite}({name}({word}CAST(x AS INTEGER)))",
+            *(f"(x {kind}) AS {finite}({name}({word}x))" for kind in (*_SIGNED, *_UNSIGNED)),
+            f"(x DOUBLE) AS {finite}({name}({word}{_KNOWN_DOUBLE}))",
+            calls=(FINITE,),
+        )
+
+    return _of_all_or_different(name, write)
+
+
+def _value(name: str, function: str) -> DuckForm:
+    """Return the form of an aggregate that *function* of DuckDB's computes for any type."""
+    return _of_the_set(macro(name, f"(x) AS {function}({_KNOWN})", calls=(_NAN,)))
+
+
+def _write_sum(own: str, word: str) -> DuckForm:
+    return macro(
+        own,
+        f"(x BOOLEAN) AS CAST(sum({word}CAST(x AS INTEGER)) AS BIGINT)",
+        *(f"(x {kind}) AS try_cast(sum({word}x) AS BIGINT)" for kind in _SIGNED),
+        *(f"(x {kind}) AS try_cast(sum({word}x) AS UBIGINT)" for kind in _UNSIGNED),
+        f"(x DOUBLE) AS {finite}(sum({word}{_KNOWN_DOUBLE}))",
+        calls=(FINITE,),
+    )
+
+
+def _write_count(own: str, word: str) -> DuckForm:
+    return macro(own, f"(x) AS count({word}{_KNOWN})", calls=(_NAN,))
+
+
+#: exact whatever is between; NULL where the whole does not fit
+SUM = _of_all_or_different("sum", _write_sum)
+AVG = _number("avg")
+STDDEV = _number("stddev_pop")
+VARIANCE = _number("var_pop")
+STDDEV_SAMPLE = _number("stddev_samp")
+VARIANCE_SAMPLE = _number("var_samp")
+MIN = _value("min", "min")
+MAX = _value("max", "max")
+DISTINCT = _value("hyperloglog", "approx_count_distinct")
+_COUNT = _of_all_or_different("count", _write_count)
+_SPREAD = macro(
+    "spread",
+    f"(x DOUBLE) AS {finite}(max({_KNOWN_DOUBLE}) - min({_KNOWN_DOUBLE}))",
+    calls=(FINITE,),
+)
+SPREAD = _of_the_set(_SPREAD)
+
+
+def count(args: Arguments, scope: QueryScope) -> exp.Expr:
+    """Count rows, or values."""
+    if isinstance(args[0], exp.Star):
+        return exp.Anonymous(this="count", expressions=args)
+    return _COUNT(args, scope)
+
+
+def by_time(name: str, function: str, *, with_null: bool = False) -> DuckForm:
+    """Return the form of an aggregate that picks a value by the time of its row.
+
+    Args:
+        name: of the function.
+        function: of DuckDB's that picks it.
+        with_null: the row counts, too, whose value is NULL.
+    """
+    value = "x" if with_null else _KNOWN
+    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (_NAN,))
+
+    def make(args: Arguments, scope: QueryScope) -> exp.Expr:
+        column = _values(args)[0]
+        bound = scope.of(column) if isinstance(column, exp.Column) else None
+        bound = bound or scope.first_table
+        if bound is None:
+            raise SqlSemanticError("first and last need a table with a time column")
+        table = column.table if isinstance(column, exp.Column) else None
+        time = exp.column(bound.time_column, table=table or None, quoted=True)
+        return pick([column, time], scope)
+
+    return make
+
+
+def share(name: str, function: str) -> DuckForm:
+    """Return the form of a percentile, of which *function* of DuckDB's takes a share of 1."""
+
+    def write(own: str, word: str) -> DuckForm:
+        return macro(
+            own,
+            f"(x BOOLEAN, p) AS {finite}({function}({word}CAST(x AS DOUBLE), p))",
+            f"(x DOUBLE, p) AS {finite}({function}({word}{_KNOWN_DOUBLE}, p))",
+            calls=(FINITE,),
+        )
+
+    pick = _of_all_or_different(name, write)
+
+    def make(args: Arguments, scope: QueryScope) -> exp.Expr:
+        value, part = _values(args)[:2]
+        number = isinstance(part, exp.Literal) and not part.is_string
+        if not number or not 0 <= float(part.this) <= 100:
+            raise SqlSemanticError(
+                "a percentile is a number from 0 to 100", code="E_FUNCTION_ARGUMENT"
+            )
+        if isinstance(args[0], exp.Distinct):
+            value = exp.Distinct(expressions=[value])
+        return pick([value, exp.Literal.number(float(part.this) / 100)], scope)
+
+    return make
