@@ -41,8 +41,8 @@ from tests.unit.services.store.test_query_property import (
     NAME,
     SELECT,
     VALUE,
-    bound,
     check,
+    named,
     queried,
 )
 
@@ -87,7 +87,7 @@ class _Printing(Information):
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         text = print_query(
-            bound(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys()
+            named(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys()
         )
         check(text)
         return pa.table({})
