@@ -107,7 +107,7 @@ def _lines(table: pa.Table, least: int = 0) -> tuple[list[tuple[str, ...]], list
 
 def _write_table(table: pa.Table, out: TextIO) -> None:
     (head, *rows), widths = _lines(table)
-    rule = ["─" * width for width in widths]
+    rule = ["-" * width for width in widths]
     for line in (head, rule, *rows):
         out.write("  ".join(line).rstrip() + "\n")
 
@@ -126,7 +126,7 @@ def _write_vertical(table: pa.Table, out: TextIO) -> None:
     names, columns = _shown(table)
     width = max(map(cell_len, names), default=0)
     for number, row in enumerate(zip(*columns, strict=True), start=1):
-        out.write(f"─── row {number} ───\n")
+        out.write(f"--- row {number} ---\n")
         for name, value in zip(names, row, strict=True):
             out.write(f"{_pad(name, width, False)}  {value}".rstrip() + "\n")
 

@@ -52,7 +52,7 @@ def test_export_has_every_row_in_order_of_time(mesh: RunningMesh, tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["m.parquet"]
 
     shown = penstock(mesh, "sql", "SELECT count(*) AS n FROM cli_export.meters")
-    assert shown.returncode == 0 and shown.stdout.split() == ["n", "───", "300"]
+    assert shown.returncode == 0 and shown.stdout.split() == ["n", "---", "300"]
     script = tmp_path / "count.sql"
     script.write_text("SELECT count(*) AS n FROM cli_export.meters", encoding="utf-8")
     shown = penstock(mesh, "sql", "-f", str(script), "-o", "csv")

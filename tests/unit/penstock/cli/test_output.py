@@ -40,7 +40,7 @@ def test_a_table_has_columns_of_equal_width_and_cuts_nothing() -> None:
     wide = pa.table({"n": [1, 200], "text": ["x" * 300, "日本"]})
     head, rule, *rows = written(wide, "table").splitlines()
     assert head == "  n  text"
-    assert rule == "───  " + "─" * 300
+    assert rule == "---  " + "-" * 300
     assert rows == ["  1  " + "x" * 300, "200  日本"]
 
 
@@ -98,7 +98,7 @@ def test_parquet_goes_to_files_and_pipes_only() -> None:
 
 def test_an_answer_without_columns_or_rows() -> None:
     assert written(pa.table({}), "table") == written(pa.table({}), "json") == ""
-    assert written(pa.table({"n": pa.array([], pa.int32())}), "table") == "n\n─\n"
+    assert written(pa.table({"n": pa.array([], pa.int32())}), "table") == "n\n-\n"
 
 
 def test_python_times_are_not_asked() -> None:
