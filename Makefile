@@ -53,9 +53,6 @@ format: setup  ## format and sort imports in place
 
 test: setup lint types unit stack  ## what `check` does, with all unit tests and examples; then the whole mesh: tests/stack
 
-test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
-	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
-
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
 
@@ -69,7 +66,7 @@ test-containers: setup  ## the whole stack in containers, and what else needs Do
 	@PENSTOCK_TEST_BACKEND=containers $(BIN)/pytest -q tests/integration
 
 # a file is played by one process
-test-sql: setup  ## the corpus of SQL statements, tests/sql, in process [ONLY=TEXT]
+test-sql: setup  ## each function on both engines beside plain Python, and the corpus of statements, in process [ONLY=TEXT]
 	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n auto $(if $(ONLY),-k "$(ONLY)") tests/sql
 
 test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QUICK=1] [ONLY=streams|tables|federation] [ROUNDS=20] [OUT=DIR] [SCENARIO=TEXT] [RECORD=1: docs/faults.md]
@@ -84,10 +81,7 @@ soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))
 
-demo-test-sql: setup  ## each function of the dialect on both engines, beside plain Python (two minutes)
-	@POLARS_MAX_THREADS=1 $(BIN)/pytest -q -n $(MESHES) tests/sql
-
-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
+demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
 bench: setup  ## measure [ONLY=spine|windows|tables|federation|select|crossovers]; results in bench/RESULTS.md
