@@ -30,22 +30,9 @@ from penstock.sql.dialect import tokenize
 from penstock.sql.parsers.column_types import TypeParser
 from penstock.sql.plan import Column, Precision
 from penstock.sql.source import Source
-from penstock.types import ColumnType
+from penstock.types import FROM_ARROW, ColumnType
 
 Definition: TypeAlias = "Mapping[str, str | pa.DataType] | pa.Schema | Description | Table"
-_ARROW = {
-    pa.bool_(): "BOOL",
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INT",
-    pa.int64(): "BIGINT",
-    pa.uint8(): "TINYINT UNSIGNED",
-    pa.uint16(): "SMALLINT UNSIGNED",
-    pa.uint32(): "INT UNSIGNED",
-    pa.uint64(): "BIGINT UNSIGNED",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-}
 
 
 @dataclass(frozen=True)
@@ -184,8 +171,8 @@ def _type(name: str, kind: str | pa.DataType) -> ColumnType:
         return ColumnType("VARBINARY", 65_517)
     if pa.types.is_decimal(kind):
         return ColumnType("DECIMAL", precision=kind.precision, scale=kind.scale)
-    if kind in _ARROW:
-        return ColumnType(_ARROW[kind])
+    if kind in FROM_ARROW:
+        return ColumnType(FROM_ARROW[kind])
     raise SchemaError(f'no column type is {kind} (column "{name}")')
 
 

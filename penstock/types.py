@@ -29,6 +29,20 @@ _FIXED: dict[str, tuple[Any, str, int]] = {
     "TIMESTAMP": (pl.Int64, "TIMESTAMP", 8),
     "JSON": (pl.String, "JSON", 4095),
 }
+#: Arrow's types that one of ours is exactly
+FROM_ARROW: dict[pa.DataType, str] = {
+    pa.bool_(): "BOOL",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.uint8(): "TINYINT UNSIGNED",
+    pa.uint16(): "SMALLINT UNSIGNED",
+    pa.uint32(): "INT UNSIGNED",
+    pa.uint64(): "BIGINT UNSIGNED",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+}
 #: first and last time of each precision in ticks: years 1 to 9999, and what fits into 64 bits of
 #: nanoseconds
 TIME_LIMITS: dict[str, tuple[int, int]] = {

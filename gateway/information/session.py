@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-#: the version whose SQL and REST this is, with our name: clients of the reference compare numbers
-SPOKEN_VERSION = "3.3.6.0 (penstock)"
+from penstock.sql.functions.query import SPOKEN_VERSION
 
 
 def session_values(user: str, database: str | None) -> dict[str, str | int | None]:

@@ -218,7 +218,7 @@ class Catalog:
         """The child table *name*, if it was made by CREATE TABLE (others are known to the
         store).
         """
-        return self._names.children.get(database.lower(), {}).get(name.lower())
+        return self.children_by_name(database).get(name.lower())
 
     def children_by_name(self, database: str) -> Mapping[str, Child]:
         """The child tables of a database that were made by CREATE TABLE, by lower-case name."""

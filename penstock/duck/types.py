@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from penstock.sql.functions.base import MAX_TEXT
-from penstock.types import ColumnType
+from penstock.types import FROM_ARROW, ColumnType
 
 _DUCK = {
     "BOOL": "BOOLEAN",
@@ -41,21 +41,7 @@ def duck_type(kind: str, precision: str, text: str) -> str:
 
 
 #: Arrow's types as DuckDB hands them over
-_ARROW = {
-    pa.bool_(): "BOOL",
-    pa.int8(): "TINYINT",
-    pa.int16(): "SMALLINT",
-    pa.int32(): "INT",
-    pa.int64(): "BIGINT",
-    pa.uint8(): "TINYINT UNSIGNED",
-    pa.uint16(): "SMALLINT UNSIGNED",
-    pa.uint32(): "INT UNSIGNED",
-    pa.uint64(): "BIGINT UNSIGNED",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.null(): "NULL",
-    pa.date32(): "TIMESTAMP",
-}
+_ARROW = FROM_ARROW | {pa.null(): "NULL", pa.date32(): "TIMESTAMP"}
 
 
 def column_type(arrow: pa.DataType) -> ColumnType | None:

@@ -21,11 +21,10 @@ from penstock.sql.compile import compile_expression
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import TICKS_PER_SECOND, Column
+from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 
-#: names that stand for the time column
-TIME_ALIASES = ("_tp_time", "_rowts", "_c0")
 TBNAME = ColumnType("VARCHAR", length=192)
 #: what every row of the link has beside its selected columns
 SYSTEM = ("_op", "tbname", "_time", "_offset", "_row")

@@ -99,9 +99,6 @@ class Opened:
             _measure(self.data, limits)
             kinds = _check_schema(self.schema, limits)
             table = self._stream.read_all()
-            if all(map(_texts, kinds.values())):
-                _validate(table, list(kinds))
-                return table
             stored = (_stored(table.column(i)) for i in kinds)
             shared = [column for column in stored if _shares(column.type)]
             _check_dictionaries(shared, limits)
@@ -250,8 +247,7 @@ def _check_schema(schema: pa.Schema, limits: Limits) -> dict[int, pa.DataType]:
         raise refuse(f"it has more than {limits.columns} columns")
     kinds = {i: kind for i, kind in enumerate(schema.types) if not pa.types.is_primitive(kind)}
     for kind in kinds.values():
-        if not _texts(kind):
-            _check_type(kind, limits.depth)
+        _check_type(kind, limits.depth)
     return kinds
 
 

@@ -42,8 +42,7 @@ def limit_partitions(tree: exp.Query, statement: Query, context: Context) -> exp
 
 
 def _limits_partitions(select: exp.Select, statement: Query) -> bool:
-    given = [key for key in _LIMITS if select.args.get(key) is not None]
-    by_partition = [key for key in given if key in ("slimit", "soffset")]
+    by_partition = [key for key in ("slimit", "soffset") if select.args.get(key) is not None]
     if select.args.get("partition_by") is not None:
         return counts_by_partition(select)
     if by_partition and select.args.get("group") is None:

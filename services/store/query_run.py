@@ -85,6 +85,8 @@ class QueryRun:
         self._names = _RelationNames(request.statement)
         self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
+        #: (database, name) → what the query means by it
+        self._resolved: dict[tuple[str, str], ResolvedTable] = {}
         #: relations that stand for tables and computed windows
         self._relations: set[str] = set()
         self._tables: dict[str, BoundTable] = {}
@@ -93,8 +95,14 @@ class QueryRun:
         #: "topic:partition" → offset of the first record that was not read
         self.positions: dict[str, int] = {}
 
-    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable:
-        return self._source.resolve(database, table, statement)
+    def resolve(self, table: exp.Table) -> ResolvedTable:
+        """Find a table that the query names; each is looked for once. Raises SqlError."""
+        database = table.db or self._request.database
+        found = self._resolved.get((database, table.name))
+        if found is None:
+            found = self._source.resolve(database, table, self._request.statement)
+            self._resolved[database, table.name] = found
+        return found
 
     def relation(
         self,
@@ -163,7 +171,7 @@ class QueryRun:
             return answer
         tree = self._request.statement.query.copy()
         for node in tree.find_all(exp.Table):
-            found = self._source.resolve(self._request.database, node, self._request.statement)
+            found = self.resolve(node)
             for table in self._source.tables(found):
                 self._images.of(table)
         self._engine.confine(self._images.files())
@@ -217,8 +225,7 @@ class QueryRun:
         """Return the columns of a table or of computed windows that a FROM names."""
         if table.name in self._windows and not table.db:
             return self._windows[table.name]
-        statement = self._request.statement
-        return columns_of(self._source.resolve(self._request.database, table, statement).table)
+        return columns_of(self.resolve(table).table)
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is
@@ -270,7 +277,7 @@ class QueryRun:
         if table.name in self._relations and not table.db:
             return
         alias = (table.alias or table.name).lower()
-        found = self._source.resolve(self._request.database, table, self._request.statement)
+        found = self.resolve(table)
         name = self._names.make()
         if found.external is not None:
             needed = pushdown.find_needs(found.external, tree, table)
@@ -296,7 +303,6 @@ class QueryRun:
             self._engine.con,
             self._request.statement,
             select,
-            self._request.database,
             self._request.timezone,
             self._moment,
         )

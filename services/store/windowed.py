@@ -39,7 +39,7 @@ _REALS = ("FLOAT", "DOUBLE")
 class Tables(Protocol):
     """What computing windows needs of the query around it."""
 
-    def resolve(self, database: str, table: exp.Table, statement: Query) -> ResolvedTable: ...
+    def resolve(self, table: exp.Table) -> ResolvedTable: ...
 
     def relation(
         self,
@@ -88,7 +88,6 @@ def evaluate(
     con: duckdb.DuckDBPyConnection,
     statement: Query,
     select: exp.Select,
-    database: str,
     timezone: str,
     moment: int,
 ) -> Windows:
@@ -105,7 +104,7 @@ def evaluate(
             code="E_UNSUPPORTED_QUERY",
             hint="store the inner query's rows in a table, or window each table first",
         )
-    found = queries.resolve(database, source, statement)
+    found = queries.resolve(source)
     plan = _plan(queries, statement, select, found.table.database, timezone)
     source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
     limited = counts_by_partition(select)

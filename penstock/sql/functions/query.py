@@ -186,7 +186,8 @@ GROUPS = {
 }
 #: name → group
 QUERY_ONLY: dict[str, str] = {name: group for group, names in GROUPS.items() for name in names}
-_VERSION = "3.3.6.0 (penstock)"
+#: the version whose SQL and REST this is, with our name: clients of the reference compare numbers
+SPOKEN_VERSION = "3.3.6.0 (penstock)"
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ QUERY_FUNCTIONS: dict[str, QueryFunction] = {
             "server_version",
             "server_version()",
             "Version that clients of TDengine expect.",
-            _text(_VERSION),
+            _text(SPOKEN_VERSION),
             _OF_SESSION,
             aliases=("client_version",),
         ),

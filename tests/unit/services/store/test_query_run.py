@@ -24,6 +24,7 @@ from penstock.udf import UserFunction
 from services.store.external_rows import as_table
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
+from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
 from services.store.user_functions import register
 from services.store.windowed import evaluate
@@ -277,8 +278,8 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     source = TableSource(asking.resolver)
 
     class Tables:
-        def resolve(self, database: str, table: exp.Table, made: Query) -> Any:
-            return source.resolve(database, table, made)
+        def resolve(self, table: exp.Table) -> Any:
+            return source.resolve("d", table, asked)
 
         def relation(self, con: Any, prefix: str, found: Any, scope: Any) -> str:
             return "SELECT * FROM rows_"
@@ -291,11 +292,29 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     )
     select = asked.query
     assert isinstance(select, exp.Select)
-    windows = evaluate(Tables(), con, asked, select, "d", "UTC", 10 * 10**9)
+    windows = evaluate(Tables(), con, asked, select, "UTC", 10 * 10**9)
     assert windows.shown == ["s", "age"]
     assert windows.frame["s"].to_list() == [1, 5]
     assert windows.frame["age"].to_list() == [9_000, 8_000]
     assert [str(c.type) for c in windows.columns.columns if c.name == "s"] == ["BIGINT"]
+
+
+def test_a_table_is_looked_for_once_however_often_a_query_names_it(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sought: list[str] = []
+    resolve = TableSource.resolve
+
+    def resolve_once(
+        self: TableSource, database: str, table: exp.Table, asked: Query
+    ) -> ResolvedTable:
+        sought.append(table.name)
+        return resolve(self, database, table, asked)
+
+    monkeypatch.setattr(TableSource, "resolve", resolve_once)
+    asking.rows("SELECT count(*) FROM plain a JOIN plain b ON a.ts = b.ts")
+    asking.rows("SELECT sum(v) FROM plain INTERVAL(1s)")
+    assert sought == ["plain", "plain"]
 
 
 # -------------------------------------------------------------------- KEEP and virtual tables
