@@ -35,19 +35,26 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     stage.client.execute(f"CREATE STABLE ways.meters {load.COLUMNS}")
     where = (stage.mesh.gateway_url, stage.mesh.user, stage.mesh.password)
     rates = []
+    costs = []
     https = []
     for _ in range(profile.rounds):
         with ProcessPoolExecutor(
             _SOCKETS, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(5,)
         ) as pool:
             begin = time.time() + 3.0
+            before = stage.cpu("gateway")
             jobs = [
                 pool.submit(_websocket, *where, n, begin, profile.gateway_seconds)
                 for n in range(_SOCKETS)
             ]
-            rates.append(sum(job.result() for job in jobs))
+            done = [job.result() for job in jobs]
+        spent = stage.cpu("gateway") - before
+        rates.append(sum(rate for rate, _ in done))
+        costs.append(spent / sum(rows for _, rows in done) * 1e6)
     note = f"Arrow frames of {_FRAME} rows over {_SOCKETS} sockets, acked"
     record.add(median_line("gateway_ws", rates, "rows/s", mode="-", note=note))
+    note = "core seconds of the gateway for a million rows of gateway_ws"
+    record.add(median_line("gateway_ws_cpu", costs, "s/M rows", mode="-", note=note))
     for _ in range(profile.rounds):
         with ProcessPoolExecutor(
             1, multiprocessing.get_context("spawn"), initializer=os.nice, initargs=(5,)
@@ -74,8 +81,8 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
 
 def _websocket(
     url: str, user: str, password: str, number: int, begin: float, seconds: float
-) -> float:
-    """Rows/s acknowledged over one socket, as fast as it goes."""
+) -> tuple[float, int]:
+    """Rows/s acknowledged over one socket, as fast as it goes, and all rows with those before."""
     n = np.arange(_FRAME)
     frames = []
     for i in range(200):
@@ -107,7 +114,8 @@ def _websocket(
         while time.perf_counter() - started < seconds:
             writer.write(frames[i % len(frames)])
             i += 1
-        return (writer.flush() - before) / (time.perf_counter() - started)
+        rows = writer.flush()
+        return (rows - before) / (time.perf_counter() - started), rows
 
 
 def _http(url: str, user: str, password: str, seconds: float) -> dict[str, float]:
