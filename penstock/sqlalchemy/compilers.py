@@ -12,16 +12,10 @@ class PenstockNames(compiler.IdentifierPreparer):
     """Every name in backticks: what is a keyword need not be known here."""
 
     def __init__(self, dialect: Any) -> None:
-        super().__init__(dialect, initial_quote="`", final_quote="`")
+        super().__init__(dialect, initial_quote="`", final_quote="`", escape_quote="`")
 
     def _requires_quotes(self, value: str) -> bool:
         return True
-
-    def _escape_identifier(self, value: str) -> str:
-        """Return *value*: Penstock's names hold no backtick, so there is no way to write one."""
-        if "`" in value:
-            raise CompileError(f"a name of Penstock's cannot hold a backtick: {value!r}")
-        return value
 
 
 class PenstockStatements(compiler.SQLCompiler):
