@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.sql.compile import Functions, nothing
 from penstock.sql.functions.base import common
+from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.grouping import Keys, check_grouping, chooses_a_row
 from penstock.sql.relational.relations import (
@@ -19,7 +20,7 @@ from penstock.sql.relational.relations import (
     TableColumns,
     table_name,
 )
-from penstock.sql.relational.select_list import output_name, write_out
+from penstock.sql.relational.select_list import output_name, rename_columns, write_out
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
@@ -113,6 +114,7 @@ class _QueryBinder:
             return
         names = Relation("", TableColumns(outputs, stored=False))
         typer = _typer(self._scope, SelectScope(relations=[names]), self)
+        typer.clause = Clause(no_windows="ORDER BY of several queries")
         for item in order.expressions:
             if not check_position(item.this, outputs, typer):
                 typer.compile(item.this)
@@ -171,6 +173,7 @@ class _SelectBinder:
         self._bind_where()
         keys = self._bind_keys()
         self._bind_having()
+        self._bind_qualify()
         self._bind_order()
         self._check_grouping(keys)
         return self._outputs
@@ -188,8 +191,10 @@ class _SelectBinder:
 
     def _add(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Subquery):
-            columns = self._binder.bind(node.this, self._names.outer)
+            outer = None if node.meta.get(STANDS_ALONE) else self._names.outer
+            columns = self._binder.bind(node.this, outer)
             precision = columns[0].precision if columns else "ms"
+            columns = rename_columns(node, columns, self._typer.refuse)
             table = TableColumns(columns, precision, stored=False)
             name = self._binder.name_subquery(node)
         else:
@@ -242,7 +247,7 @@ class _SelectBinder:
         self._outputs = tuple(outputs)
 
     def _bind_item(self, item: exp.Expr) -> Output:
-        before = self._grouped.aggregates
+        before = self._grouped.aggregates, self._grouped.windows
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -251,7 +256,11 @@ class _SelectBinder:
         note(item, Binding(kind, precision))
         output = Output(output_name(item), kind, precision)
         if isinstance(item, exp.Alias):
-            alias = Alias(output, aggregated=self._grouped.aggregates > before)
+            alias = Alias(
+                output,
+                aggregated=self._grouped.aggregates > before[0],
+                windowed=self._grouped.windows > before[1],
+            )
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output
 
@@ -286,10 +295,11 @@ class _SelectBinder:
         """Group by an item of the select list."""
         item = self._items[position].unalias()
         alias = self._names.aliases.get(self._outputs[position].name.lower())
-        if alias is not None and alias.aggregated:
+        if alias is not None and (alias.aggregated or alias.windowed):
+            what = "an aggregate" if alias.aggregated else "computed by OVER"
             self._typer.refuse(
                 key,
-                f"{alias.output.name} is an aggregate and cannot be grouped by",
+                f"{alias.output.name} is {what} and cannot be grouped by",
                 code="E_AGGREGATE_HERE",
                 hint="group by what the aggregate is computed for",
             )
@@ -307,7 +317,23 @@ class _SelectBinder:
         having = self._select.args.get("having")
         if having is not None:
             self._typer.clause = self._grouped
+            self._grouped.no_windows = "HAVING"
             self._typer.truth(having.this)
+            self._grouped.no_windows = ""
+
+    def _bind_qualify(self) -> None:
+        qualify = self._select.args.get("qualify")
+        if qualify is None:
+            return
+        self._typer.clause = self._grouped
+        self._typer.truth(qualify.this)
+        if not self._grouped.windows:
+            self._typer.refuse(
+                qualify.this,
+                "QUALIFY chooses rows by functions with OVER, and there is none",
+                code="E_QUERY",
+                hint="write WHERE for rows, HAVING for groups",
+            )
 
     def _bind_order(self) -> None:
         order = self._select.args.get("order")

@@ -76,6 +76,8 @@ class Alias:
 
     output: Output
     aggregated: bool
+    #: it has OVER in it
+    windowed: bool = False
 
 
 @dataclass

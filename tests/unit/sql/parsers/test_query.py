@@ -152,7 +152,6 @@ REFUSED = [
     ("SELECT a FROM tumble(t)", 23, 'expected ",", found )'),
     ("SELECT a FROM tumble(t, 1s) INTERVAL(1s)", 40, "there are two windows"),
     ("SELECT a FROM tumble(t, 1s) PARTITION BY b", 42, "there are two windows"),
-    ("WITH x AS (SELECT 1) SELECT 2", 1, "expected SELECT, found WITH"),
     ("SELECT a FROM (t)", 16, "expected SELECT, found t"),
 ]
 
