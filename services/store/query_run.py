@@ -225,7 +225,8 @@ class QueryRun:
         """Return the columns of a table or of computed windows that a FROM names."""
         if table.name in self._windows and not table.db:
             return self._windows[table.name]
-        return columns_of(self.resolve(table).table)
+        found = self.resolve(table)
+        return columns_of(found.table, child=found.child is not None)
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is

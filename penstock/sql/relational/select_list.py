@@ -64,7 +64,7 @@ def _expand(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.
                 code="E_UNKNOWN_COLUMN",
                 hint="FROM has " + (", ".join(r.name for r in scope.relations) or "no table"),
             )
-        yield from (_column(relation, c, item) for c in relation.columns)
+        yield from (_column(relation, c, item) for c in relation.table.shown)
     elif is_of_all_columns(item):
         yield from _call_each(item, scope, refuse)
     else:
@@ -78,7 +78,7 @@ def _every_column(
         refuse(item, "* needs a table", code="E_QUERY", hint="add FROM")
     seen: set[str] = set()
     for relation in relations:
-        for column in relation.columns:
+        for column in relation.table.shown:
             name = column.name.lower()
             if name not in scope.merged:
                 yield _column(relation if len(relations) > 1 else None, column, item)
@@ -108,7 +108,7 @@ def _name(node: exp.Expr) -> str:
 def _call_each(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.Expr]:
     if not scope.relations:
         refuse(item, f"{_name(item)}(*) needs a table", code="E_QUERY", hint="add FROM")
-    for column in scope.relations[0].columns:
+    for column in scope.relations[0].table.shown:
         call = exp.Anonymous(this=_name(item), expressions=[_column(None, column, item)])
         yield exp.alias_(call, column.name, quoted=True)
 
