@@ -57,6 +57,11 @@ _JOIN_WORDS = {
     "side": frozenset(("LEFT", "RIGHT", "FULL")),
     "kind": frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI")),
 }
+_SETS: dict[type[exp.Expr], str] = {
+    exp.Union: "UNION",
+    exp.Except: "EXCEPT",
+    exp.Intersect: "INTERSECT",
+}
 _SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
 #: operators of one rank, which may stand in a row without parentheses
 _RANKS: tuple[dict[type[exp.Expr], str], ...] = (
@@ -181,12 +186,13 @@ class _Printer:
         return printer(node)
 
     def query(self, node: object) -> str:
-        """Text of a SELECT or a UNION."""
+        """Text of a SELECT, or of several with UNION and the like between them."""
         if isinstance(node, exp.Subquery):
             return self._subquery(node)
-        if type(node) is exp.Union:
+        if isinstance(node, exp.SetOperation) and type(node) in _SETS:
             left, right = (self._term(side) for side in (node.this, node.args["expression"]))
-            text = f"{left} UNION {'' if node.args.get('distinct') else 'ALL '}{right}"
+            word = _SETS[type(node)]
+            text = f"{left} {word} {'' if node.args.get('distinct') else 'ALL '}{right}"
             return text + self._tail(node)
         if type(node) is not exp.Select:
             raise impossible(getattr(node, "key", type(node).__name__).upper())

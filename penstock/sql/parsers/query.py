@@ -10,8 +10,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
-from penstock.sql.parsers.common_tables import WithParser
 from penstock.sql.parsers.expression import MAX_DEPTH
+from penstock.sql.parsers.sets import SetParser
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
@@ -21,13 +21,15 @@ _PSEUDO_COLUMNS = {"window_start": "_wstart", "window_end": "_wend"}
 _JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
 
 
-class QueryParser(WithParser):
+class QueryParser(SetParser):
     """The grammar of queries on top of expressions, windows and WITH."""
 
     # ---------------------------------------------------------------- queries
 
     def query(self) -> exp.Query:
-        """`[WITH name AS (…), …] SELECT … [UNION [ALL] SELECT …]… [ORDER BY …] [LIMIT …]`"""
+        """`[WITH name AS (…), …] SELECT … [UNION | EXCEPT | INTERSECT [ALL] SELECT …]… [ORDER BY …]
+        [LIMIT …]`
+        """
         outer = self._named
         try:
             return self._nest(self._query)
@@ -37,15 +39,8 @@ class QueryParser(WithParser):
     def _query(self) -> exp.Query:
         if self.take("WITH"):
             self._common_tables()
-        left: exp.Query = self._query_term()
-        count = 0
-        while self.take("UNION"):
-            count += 1
-            if count > MAX_DEPTH:
-                self.fail(f"more than {MAX_DEPTH} queries in one UNION")
-            distinct = not self.take("ALL")
-            left = exp.Union(this=left, expression=self._query_term(), distinct=distinct)
-        if isinstance(left, exp.Select | exp.Union):
+        left = self._sets(self._query_term)
+        if isinstance(left, exp.Select | exp.SetOperation):
             self._tail(left)
         for part in left.walk(prune=lambda n: isinstance(n, exp.Select)):
             if isinstance(part, exp.Select):
@@ -200,7 +195,7 @@ class QueryParser(WithParser):
         word = self.word()
         if not word or word in RESERVED or self._sees_window() or self.sees("OPEN", "WINDOWS"):
             return False
-        if word == "QUALIFY" or self._sees_window_names():
+        if word == "QUALIFY" or self._sees_window_names() or self._sees_set():
             return False
         return not (word in _JOINS and self.word(1) == "JOIN")
 

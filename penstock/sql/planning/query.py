@@ -42,11 +42,11 @@ _CLAUSES = (
 def check_shape(statement: CreateStream) -> exp.Select:
     """Return the statement's SELECT; refuse whatever no stream can have."""
     query = statement.query
-    if isinstance(query, exp.Union):
+    if isinstance(query, exp.SetOperation):
         _refuse(
             statement,
             query.right,
-            "UNION is not possible in a stream",
+            f"{query.key.upper()} is not possible in a stream",
             "make a stream of each SELECT, into tables of their own",
         )
     if not isinstance(query, exp.Select):

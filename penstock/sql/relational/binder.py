@@ -67,7 +67,7 @@ class _QueryBinder:
             outputs = self.bind(query.this, outer)
             self._bind_order(query, outputs)
             return outputs
-        if isinstance(query, exp.Union):
+        if isinstance(query, exp.SetOperation):
             return self._bind_union(query, outer)
         assert isinstance(query, exp.Select)
         return _SelectBinder(self, self._scope, query, outer).bind()
@@ -82,12 +82,12 @@ class _QueryBinder:
             node.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
         return str(node.alias)
 
-    def _bind_union(self, union: exp.Union, outer: SelectScope | None) -> tuple[Output, ...]:
+    def _bind_union(self, union: exp.SetOperation, outer: SelectScope | None) -> tuple[Output, ...]:
         left = self.bind(union.this, outer)
         right = self.bind(union.expression, outer)
         if len(left) != len(right):
             raise self._scope.source.semantic_error(
-                f"UNION puts {len(left)} and {len(right)} columns under each other",
+                f"{union.key.upper()} puts {len(left)} and {len(right)} columns under each other",
                 union.expression,
                 code="E_QUERY",
                 hint="select the same number of columns on both sides",
@@ -96,11 +96,12 @@ class _QueryBinder:
         self._bind_order(union, outputs)
         return outputs
 
-    def _merge(self, union: exp.Union, left: Output, right: Output) -> Output:
+    def _merge(self, union: exp.SetOperation, left: Output, right: Output) -> Output:
         kind = common([left.type, right.type])
         if kind is None:
+            word = union.key.upper()
             raise self._scope.source.semantic_error(
-                f"UNION: {left.type} and {right.type} do not fit in column {left.name}",
+                f"{word}: {left.type} and {right.type} do not fit in column {left.name}",
                 union.expression,
                 code="E_TYPE",
                 hint="convert one of them with CAST(… AS …)",
