@@ -86,7 +86,7 @@ def bind_selected(
     statement: InsertSelect, selected: pa.Table, layout: RowLayout, child: str | None, now: int
 ) -> BoundRows:
     """Rows that a SELECT gave as a frame; *now* in nanoseconds. Raises SqlSemanticError."""
-    wanted = _places(statement, selected.column_names, layout)
+    wanted = _places(statement, selected.column_names, layout, of_child=child is not None)
     try:
         frame = rows.from_arrow(layout, selected.rename_columns(wanted), child=child)
         row_checks.check(layout, frame, now * TICKS_PER_SECOND[layout.precision] // 10**9)
@@ -97,9 +97,11 @@ def bind_selected(
     return BoundRows(layout, frame)
 
 
-def _places(statement: InsertSelect, given: Sequence[str], layout: RowLayout) -> list[str]:
+def _places(
+    statement: InsertSelect, given: Sequence[str], layout: RowLayout, *, of_child: bool
+) -> list[str]:
     """Return the column that each selected one is for: by place, but a `tbname` among them is the
-    child table's name wherever it stands.
+    child table's name wherever it stands. Rows of a child table may leave its tags out.
     """
     if statement.columns is not None:
         fields = (Column(TBNAME, ColumnType("VARCHAR", 192)), *layout.fields)
@@ -112,6 +114,8 @@ def _places(statement: InsertSelect, given: Sequence[str], layout: RowLayout) ->
         free = [i for i, name in enumerate(given) if name.lower() != TBNAME]
         stamped = layout.stamped and len(free) == len(layout.fields) - 2
         wanted = [c.name for c in (layout.fields[2:] if stamped else layout.fields)]
+        if of_child and len(free) == len(layout.fields) - len(layout.tags):
+            wanted = wanted[: len(free)]
     if len(free) != len(wanted):
         words = f"SELECT gives {len(free)} columns for {len(wanted)}"
         raise statement.error(

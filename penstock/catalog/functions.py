@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
+from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY, WINDOW_FUNCTIONS
 from penstock.types import ColumnType
 from penstock.udf.function import UserFunction
 
@@ -64,7 +64,7 @@ def _check_name(name: str) -> None:
             code="E_BAD_NAME",
             hint="letters, digits and underscores, as in Python",
         )
-    if name.lower() in {*REGISTRY, *AGGREGATES, *FORBIDDEN, *RANDOM}:
+    if name.lower() in {*REGISTRY, *AGGREGATES, *FORBIDDEN, *RANDOM, *WINDOW_FUNCTIONS}:
         raise CatalogError(
             f"{name} is a function of the dialect",
             code="E_RESERVED_NAME",

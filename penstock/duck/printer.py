@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from sqlglot import exp
 
 from penstock.duck.functions import FUNCTIONS, write_call
+from penstock.duck.over import write_filter, write_window
 from penstock.duck.quoting import impossible, literal, quote, text_value
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
@@ -31,6 +32,7 @@ _CLAUSES = _ELSEWHERE | {
     "limit",
     "offset",
     "distinct",
+    "qualify",
 }
 _NUMBER = re.compile(
     r"0[xX][0-9a-fA-F]+|0[bB][01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
@@ -55,11 +57,12 @@ _JOIN_WORDS = {
     "side": frozenset(("LEFT", "RIGHT", "FULL")),
     "kind": frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI")),
 }
-_SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
-_NUMBERINGS: dict[type[exp.Expr], str] = {
-    exp.RowNumber: "row_number",
-    exp.DenseRank: "dense_rank",
+_SETS: dict[type[exp.Expr], str] = {
+    exp.Union: "UNION",
+    exp.Except: "EXCEPT",
+    exp.Intersect: "INTERSECT",
 }
+_SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
 #: operators of one rank, which may stand in a row without parentheses
 _RANKS: tuple[dict[type[exp.Expr], str], ...] = (
     {exp.Or: "OR"},
@@ -94,6 +97,7 @@ _CLOSED = (
     exp.Case,
     exp.Trim,
     exp.Exists,
+    exp.Window,
 )
 
 
@@ -144,6 +148,7 @@ class _Printer:
             exp.TryCast: lambda e: f"TRY_CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
             exp.Distinct: lambda e: "DISTINCT " + self._list(e.expressions),
             exp.Exists: lambda e: f"EXISTS({self.query(e.this)})",
+            exp.Filter: lambda e: write_filter(self.sql, e),
             exp.In: self._in,
             exp.Interval: self._interval,
             exp.Like: self._like,
@@ -161,7 +166,7 @@ class _Printer:
             exp.Subquery: self._subquery,
             exp.Table: self._table,
             exp.Trim: self._trim,
-            exp.Window: self._numbering,
+            exp.Window: lambda e: write_window(self.sql, e),
         }
 
     def sql(self, node: object) -> str:
@@ -181,12 +186,13 @@ class _Printer:
         return printer(node)
 
     def query(self, node: object) -> str:
-        """Text of a SELECT or a UNION."""
+        """Text of a SELECT, or of several with UNION and the like between them."""
         if isinstance(node, exp.Subquery):
             return self._subquery(node)
-        if type(node) is exp.Union:
+        if isinstance(node, exp.SetOperation) and type(node) in _SETS:
             left, right = (self._term(side) for side in (node.this, node.args["expression"]))
-            text = f"{left} UNION {'' if node.args.get('distinct') else 'ALL '}{right}"
+            word = _SETS[type(node)]
+            text = f"{left} {word} {'' if node.args.get('distinct') else 'ALL '}{right}"
             return text + self._tail(node)
         if type(node) is not exp.Select:
             raise impossible(getattr(node, "key", type(node).__name__).upper())
@@ -208,6 +214,8 @@ class _Printer:
             parts.append("GROUP BY " + self._list(node.args["group"].expressions))
         if node.args.get("having") is not None:
             parts.append("HAVING " + self.sql(node.args["having"].this))
+        if node.args.get("qualify") is not None:
+            parts.append("QUALIFY " + self.sql(node.args["qualify"].this))
         return " ".join(parts) + self._tail(node)
 
     def _from(self, node: exp.Select) -> str:
@@ -342,19 +350,6 @@ class _Printer:
             f" {self.sql(node.this)})"
         )
 
-    def _numbering(self, node: exp.Window) -> str:
-        """Text of row_number() or dense_rank(): our own trees have no other."""
-        function = _NUMBERINGS.get(type(node.this))
-        if function is None or any(node.args.get(key) for key in ("spec", "alias", "first")):
-            raise impossible("OVER")
-        keys = node.args.get("partition_by")
-        order = node.args.get("order")
-        parts = [
-            f"PARTITION BY {self._list(keys)}" if keys else "",
-            f"ORDER BY {self._list(order.expressions)}" if order is not None else "",
-        ]
-        return f"{function}() OVER ({' '.join(part for part in parts if part)})"
-
     def _order_item(self, node: exp.Ordered) -> str:
         nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]
         return f"{self.sql(node.this)}{' DESC' if node.args.get('desc') else ''}{nulls}"
@@ -375,9 +370,13 @@ class _Printer:
         alias = node.args.get("alias")
         if alias is None:
             return ""
-        if not isinstance(alias, exp.TableAlias) or alias.args.get("columns"):
+        if not isinstance(alias, exp.TableAlias):
             raise impossible("this alias")
-        return f" AS {self._identifier(alias.this)}"
+        text = f" AS {self._identifier(alias.this)}"
+        columns = alias.args.get("columns")
+        if columns:
+            text += f" ({', '.join([self._identifier(column) for column in columns])})"
+        return text
 
     def _join(self, node: exp.Join) -> str:
         words = self._join_words(node)

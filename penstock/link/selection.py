@@ -38,6 +38,7 @@ _CLAUSES = (
     "joins",
     "group",
     "having",
+    "qualify",
     "order",
     "limit",
     "offset",

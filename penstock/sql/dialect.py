@@ -156,7 +156,7 @@ def _select(self: Any, node: exp.Select) -> str:
         _from(self, node),
         "OPEN WINDOWS" if node.args.get("open_windows") else "",
     ]
-    for key in ("where", *nodes.SELECT_CLAUSES, "group", "having", "order"):
+    for key in ("where", *nodes.SELECT_CLAUSES, "group", "having", "qualify", "order"):
         parts.append(self.sql(node, key).strip())
     for key in ("slimit", "soffset"):
         if node.args.get(key):

@@ -16,6 +16,9 @@ from penstock.sql.plan import Duration
 #: Letters of the units of time; see `penstock.sql.plan.Duration`.
 UNITS = tuple("buasmhdwny")
 
+#: key of a note in `meta` of a subquery: it knows no names of the SELECT around it
+STANDS_ALONE = "stands_alone"
+
 _BYTES = re.compile(r"\\x((?:[0-9a-fA-F]{2})*)")
 
 #: Keys of our clauses in `Select.args`, in the order they are written between WHERE and GROUP BY.

@@ -171,6 +171,7 @@ class StatementParser(ShowParser):
     def statement(self) -> Statement:
         families: dict[str, Callable[[], Statement]] = {
             "SELECT": self._query_statement,
+            "WITH": self._query_statement,
             "CREATE": self._create,
             "ALTER": self._alter,
             "DROP": self.drop,
@@ -195,7 +196,7 @@ class StatementParser(ShowParser):
             self.fail(
                 "this is no statement", hint=meant(word or self.token.text, (*families, "INSERT"))
             )
-        if word != "SELECT":
+        if word not in ("SELECT", "WITH"):
             self.index += 1
         return families[word]()
 
@@ -243,7 +244,7 @@ class StatementParser(ShowParser):
             inner = self.create_stream(replaced)
             if not isinstance(inner, CreateStream):
                 self.fail("EXPLAIN knows CREATE STREAM … AS and queries", index=0)
-        elif self.sees("SELECT"):
+        elif self.word() in ("SELECT", "WITH"):
             inner = self._query_statement()
         else:
             self.fail("EXPLAIN knows CREATE STREAM … AS and queries")

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, QUERY_FUNCTIONS, REGISTRY
+from penstock.sql.functions import (
+    AGGREGATES,
+    FORBIDDEN,
+    QUERY_FUNCTIONS,
+    REGISTRY,
+    WINDOW_FUNCTIONS,
+)
 from penstock.sql.functions.query import GROUPS
 from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
@@ -71,6 +77,12 @@ def query_side() -> str:
     return _table(("function", "meaning", "not in a stream, because"), rows)
 
 
+def over_functions() -> str:
+    """Functions that are written with OVER, with the reason why a stream has none."""
+    rows = ((f"`{f.signature}`", f.doc, f.reason) for f in WINDOW_FUNCTIONS.values())
+    return _table(("function", "meaning", "not in a stream, because"), rows)
+
+
 def query_functions() -> str:
     """Functions that only a query has."""
     return _table(
@@ -105,6 +117,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "scalars": scalars,
     "aggregates": aggregates,
     "query side": query_side,
+    "over functions": over_functions,
     "query functions": query_functions,
     "forbidden": functions_refused,
     "refusals": refusals,

@@ -65,8 +65,10 @@ class Context:
         return self.first_table if len(self.tables) == 1 else None
 
 
-def columns_of(table: Table) -> TableColumns:
-    """Return what the names of a query may mean in *table*."""
+def columns_of(table: Table, *, child: bool = False) -> TableColumns:
+    """Return what the names of a query may mean in *table*, or in one child table of it."""
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
     tags = frozenset(t.name.lower() for t in table.tags)
-    return TableColumns(tuple(columns), table.precision, database=table.database, tags=tags)
+    return TableColumns(
+        tuple(columns), table.precision, database=table.database, tags=tags, child=child
+    )

@@ -33,6 +33,8 @@ _ASSURED = frozenset(("BOOL", "TIMESTAMP", "FLOAT", "DOUBLE", "VARCHAR", "NCHAR"
 _NUMBERS = frozenset(("number", "double", "integer", "spread"))
 #: parameters that take a time as its ticks
 _OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
+#: functions with a value that stands for one that is not there
+_WITH_DEFAULT = frozenset(("lag", "lead"))
 _INTEGER = exp.DataType.build("INTEGER")
 _BIGINT = exp.DataType.build("BIGINT")
 _DOUBLE = exp.DataType.build("DOUBLE")
@@ -115,6 +117,8 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
     where their difference is.
     """
     name = str(node.this).lower()
+    if name in _WITH_DEFAULT:
+        return _alike(node)
     kinds = _parameter_kinds(name)
     made: list[exp.Expr] = []
     for index, argument in enumerate(node.expressions):
@@ -125,6 +129,18 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
             argument = _cast(argument, _INTEGER)
         made.append(argument)
     return made
+
+
+def _alike(node: exp.Anonymous) -> list[exp.Expr]:
+    """Return the arguments of lag or lead, value and default as numbers of one type."""
+    kind = binding_of(node)
+    if len(node.expressions) < 3 or kind is None or not kind.type.numeric:
+        return list(node.expressions)
+    to = exp.DataType.build(
+        duck_type(kind.kind, kind.precision, str(kind.type)), dialect="duckdb", udt=True
+    )
+    value, count, default = node.expressions
+    return [_cast(value, to), count, _cast(default, to)]
 
 
 def _parameter_kinds(name: str) -> list[str]:

@@ -64,6 +64,13 @@ def _limited(select: exp.Select, statement: Query, context: Context) -> exp.Sele
             code="E_UNSUPPORTED_QUERY",
             hint="leave DISTINCT out and add the columns to PARTITION BY",
         )
+    if select.args.get("qualify") is not None:
+        raise statement.error(
+            "QUALIFY cannot be limited in each partition",
+            select.args["qualify"].this,
+            code="E_UNSUPPORTED_QUERY",
+            hint="put it in a subquery: SELECT … FROM (SELECT … QUALIFY …) PARTITION BY … LIMIT …",
+        )
     inner = select.copy()
     keys = _take_keys(inner, statement)
     order = _take_order(inner, statement, context)

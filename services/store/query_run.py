@@ -17,7 +17,7 @@ from penstock.duck.helpers import install
 from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
-from penstock.sql.functions import QUERY_ONLY
+from penstock.sql.functions import QUERY_ONLY, WINDOW_FUNCTIONS
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
@@ -37,7 +37,7 @@ from services.store.user_functions import register
 from services.store.windowed import evaluate
 
 #: functions that a query may call; user-defined ones come to these
-_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys()
+_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | WINDOW_FUNCTIONS.keys()
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,8 @@ class QueryRun:
         """Return the columns of a table or of computed windows that a FROM names."""
         if table.name in self._windows and not table.db:
             return self._windows[table.name]
-        return columns_of(self.resolve(table).table)
+        found = self.resolve(table)
+        return columns_of(found.table, child=found.child is not None)
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is

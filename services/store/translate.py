@@ -13,11 +13,13 @@ from sqlglot import exp
 
 from penstock.duck import print_query
 from penstock.sql import nodes
-from penstock.sql.relational import AGGREGATE_NAMES, binding_of, note
+from penstock.sql.relational import AGGREGATE_NAMES, binding_of, called, is_over, note
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
 from services.store.conversions import assure, convert
 from services.store.functions import FUNCTIONS, arguments, function_name
+from services.store.over import filtered, spread_over
+from services.store.overloads import chosen
 from services.store.times import interval
 
 #: functions of the first or last row in time order
@@ -58,7 +60,8 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     if not isinstance(node, exp.Select):
         return node
     having = node.args.get("having")
-    items = node.expressions if having is None else [*node.expressions, having.this]
+    conditions = [c.this for c in (having, node.args.get("qualify")) if c is not None]
+    items = [*node.expressions, *conditions]
     aggregated = any(aggregates(item) for item in items)
     _group_by_partition(node, aggregated)
     if not aggregated:
@@ -110,9 +113,9 @@ def _only_table(node: exp.Select, context: Context) -> BoundTable | None:
 
 
 def aggregates(node: exp.Expr) -> bool:
-    """Tell if *node* has an aggregate of its own SELECT in it."""
+    """Tell if *node* has an aggregate of its own SELECT in it; with OVER it is none."""
     return any(
-        function_name(n) in AGGREGATE_NAMES
+        function_name(n) in AGGREGATE_NAMES and not is_over(n)
         for n in node.walk(prune=lambda n: isinstance(n, exp.Query))
     )
 
@@ -152,7 +155,25 @@ def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
     replaced = _replace_own(node)
     if replaced is not None:
         return replaced
+    if isinstance(node, exp.Filter) and not isinstance(node.parent, exp.Window):
+        return _rewrite_filter(node, context)
+    if isinstance(node, exp.Window) and function_name(called(node)) == "spread":
+        return _rewrite_spread(node, context)
     return _rewrite_call(node, context)
+
+
+def _rewrite_filter(node: exp.Filter, context: Context) -> exp.Expr:
+    condition = node.expression.this.transform(_rewrite, context)
+    return filtered(function_name(node.this), _rewrite(node.this.copy(), context), condition)
+
+
+def _rewrite_spread(node: exp.Window, context: Context) -> exp.Expr:
+    argument = _rewrite_argument(arguments(called(node))[0], context)
+    inner = node.copy()
+    called(inner).replace(exp.Null())
+    window = inner.transform(_rewrite, context, copy=False)
+    assert isinstance(window, exp.Window)
+    return spread_over(window, argument, context)
 
 
 def _replace_own(node: exp.Expr) -> exp.Expr | None:
@@ -181,7 +202,7 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
         binding = binding_of(node)
         if binding is not None:
             context = replace(context, precision=binding.precision)
-        return FUNCTIONS[name](args, context)
+        return chosen(FUNCTIONS[name](args, context), node, context)
     return node
 
 

@@ -1,10 +1,11 @@
-"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`.
-docs/sql-functions.md is made from both.
+"""Every function of the dialect: scalars in `REGISTRY`, aggregates in `AGGREGATES`, functions that
+need OVER in `WINDOW_FUNCTIONS`. docs/sql-functions.md is made from all of them.
 """
 
 from penstock.sql.functions import conditional, convert, math, text, time
 from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
 from penstock.sql.functions.base import REGISTRY
+from penstock.sql.functions.over import WINDOW_FUNCTIONS
 from penstock.sql.functions.query import QUERY_FUNCTIONS, QUERY_ONLY
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "QUERY_ONLY",
     "RANDOM",
     "REGISTRY",
+    "WINDOW_FUNCTIONS",
     "conditional",
     "convert",
     "math",

@@ -52,10 +52,16 @@ class ExpressionParser(PlaceholderParser, ABC):
     """The grammar of expressions; `query` comes from the class on top of this one."""
 
     depth = 0
+    #: most levels since somebody asked
+    deepest = 0
 
     @abstractmethod
     def query(self) -> exp.Query:
         """A SELECT or a UNION of them, for subqueries."""
+
+    @abstractmethod
+    def _call_tail(self, call: exp.Expr, start: int) -> exp.Expr:
+        """What stands behind the parentheses of *call*, which begins at *start*."""
 
     def condition(self) -> exp.Expr:
         """An expression with OR, AND and NOT."""
@@ -66,6 +72,7 @@ class ExpressionParser(PlaceholderParser, ABC):
 
     def _nest(self, parse: Callable[[], T]) -> T:
         self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
         if self.depth > MAX_DEPTH:
             self.fail(f"nested deeper than {MAX_DEPTH} levels")
         try:
@@ -146,7 +153,7 @@ class ExpressionParser(PlaceholderParser, ABC):
 
     def _in(self, left: exp.Expr) -> exp.Expr:
         self.open()
-        if self.sees("SELECT"):
+        if self._sees_query():
             node = exp.In(this=left, query=exp.Subquery(this=self.query()))
         else:
             node = exp.In(this=left, expressions=list(self.list_of(self.expression)))
@@ -236,9 +243,12 @@ class ExpressionParser(PlaceholderParser, ABC):
         self.number_value()
         return exp.Literal.number(text)
 
+    def _sees_query(self) -> bool:
+        return self.word() in ("SELECT", "WITH")
+
     def _parentheses(self) -> exp.Expr:
         self.open()
-        if self.sees("SELECT"):
+        if self._sees_query():
             node: exp.Expr = exp.Subquery(this=self.query())
         else:
             node = exp.Paren(this=self.condition())
@@ -274,20 +284,19 @@ class ExpressionParser(PlaceholderParser, ABC):
         if word in RESERVED and word not in _MOMENTS:
             self.fail(f"{word} is no function here")
         name = self.token.text.lower()
+        start = self.offset
         self.index += 2
         if self.take_type(TokenType.R_PAREN):
-            return exp.Anonymous(this=name, expressions=[exp.Star()] if name == "count" else [])
+            node: exp.Expr = exp.Anonymous(
+                this=name, expressions=[exp.Star()] if name == "count" else []
+            )
+            return self._call_tail(node, start)
         if name == "trim":
             node = self._trim()
         else:
             node = exp.Anonymous(this=name, expressions=self._arguments(name))
         self.close()
-        if self.sees("OVER"):
-            self.fail(
-                "window functions with OVER are not part of the dialect",
-                hint="use INTERVAL, SESSION, … windows",
-            )
-        return node
+        return self._call_tail(node, start)
 
     def _arguments(self, name: str) -> list[exp.Expr]:
         if self.take("DISTINCT"):

@@ -70,7 +70,7 @@ def parse_insert(
     scanner.keyword("INSERT")
     scanner.keyword("INTO")
     table, columns = scanner.into()
-    if scanner.peek() == "SELECT":
+    if scanner.peek() in ("SELECT", "WITH"):
         select = query(scanner.at)
         return InsertSelect(
             table=table,

@@ -1,7 +1,7 @@
 """SELECT: joins, subqueries, unions and windows as table functions, as sqlglot trees.
 
-Whatever the dialect does not have (WITH, OVER, placeholders, arrays) is a syntax error here, not a
-surprise later.
+Whatever the dialect does not have (WITH RECURSIVE, DISTINCT ON, arrays) is a syntax error here, not
+a surprise later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
 from penstock.sql.parsers.expression import MAX_DEPTH
-from penstock.sql.parsers.windows import WindowParser
+from penstock.sql.parsers.sets import SetParser
 from penstock.sql.source import mark
 from penstock.sql.words import RESERVED
 
@@ -21,26 +21,30 @@ _PSEUDO_COLUMNS = {"window_start": "_wstart", "window_end": "_wend"}
 _JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
 
 
-class QueryParser(WindowParser):
-    """The grammar of queries on top of expressions and windows."""
+class QueryParser(SetParser):
+    """The grammar of queries on top of expressions, windows and WITH."""
 
     # ---------------------------------------------------------------- queries
 
     def query(self) -> exp.Query:
-        """`SELECT … [UNION [ALL] SELECT …]… [ORDER BY …] [LIMIT …]`"""
-        return self._nest(self._query)
+        """`[WITH name AS (…), …] SELECT … [UNION | EXCEPT | INTERSECT [ALL] SELECT …]… [ORDER BY …]
+        [LIMIT …]`
+        """
+        outer = self._named
+        try:
+            return self._nest(self._query)
+        finally:
+            self._named = outer
 
     def _query(self) -> exp.Query:
-        left: exp.Query = self._query_term()
-        count = 0
-        while self.take("UNION"):
-            count += 1
-            if count > MAX_DEPTH:
-                self.fail(f"more than {MAX_DEPTH} queries in one UNION")
-            distinct = not self.take("ALL")
-            left = exp.Union(this=left, expression=self._query_term(), distinct=distinct)
-        if isinstance(left, exp.Select | exp.Union):
+        if self.take("WITH"):
+            self._common_tables()
+        left = self._sets(self._query_term)
+        if isinstance(left, exp.Select | exp.SetOperation):
             self._tail(left)
+        for part in left.walk(prune=lambda n: isinstance(n, exp.Select)):
+            if isinstance(part, exp.Select):
+                self._write_out_windows(part, part.args.pop("windows", {}))
         return left
 
     def _query_term(self) -> exp.Query:
@@ -55,6 +59,11 @@ class QueryParser(WindowParser):
         start = self.offset
         self.expect("SELECT")
         distinct = self.take("DISTINCT")
+        if distinct and self.sees("ON"):
+            self.fail(
+                "there is no DISTINCT ON",
+                hint="write QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1",
+            )
         if not distinct:
             self.take("ALL")
         select = exp.Select(expressions=list(self.list_of(self._select_item)))
@@ -90,6 +99,10 @@ class QueryParser(WindowParser):
             select.set("group", exp.Group(expressions=list(self.list_of(self.expression))))
         if self.take("HAVING"):
             select.set("having", exp.Having(this=self.condition()))
+        if self._sees_window_names():
+            select.args["windows"] = self._window_names()
+        if self.take("QUALIFY"):
+            select.set("qualify", exp.Qualify(this=self.condition()))
 
     def _refuse_misplaced(self, select: exp.Select) -> None:
         """Refuse a clause that stands behind its place, or twice, with a message of its own."""
@@ -100,6 +113,7 @@ class QueryParser(WindowParser):
             "GROUP": "group",
             "HAVING": "having",
             "FILL": "fill",
+            "QUALIFY": "qualify",
         }
         key = given.get(word) or ("window" if self._sees_window() else None)
         if key:
@@ -108,7 +122,7 @@ class QueryParser(WindowParser):
                 f"{word} is given twice" if twice else f"{word} stands in the wrong place",
                 hint=(
                     "the order is SELECT … FROM … WHERE … PARTITION BY … window … FILL … GROUP BY …"
-                    " HAVING … ORDER BY … LIMIT …"
+                    " HAVING … QUALIFY … ORDER BY … LIMIT …"
                 ),
             )
 
@@ -138,16 +152,6 @@ class QueryParser(WindowParser):
         node = exp.Literal.number(self.integer())
         mark(node, start, self.previous_end)
         return node
-
-    def _order_item(self) -> exp.Ordered:
-        item = exp.Ordered(this=self.expression())
-        if self.take("DESC"):
-            item.set("desc", True)
-        else:
-            self.take("ASC")
-        if self.take("NULLS"):
-            item.set("nulls_first", self.one_of(("FIRST", "LAST"), "FIRST or LAST") == "FIRST")
-        return item
 
     def _select_item(self) -> exp.Expr:
         """An expression with or without a name; `meta['sql']` is its text as written (column names
@@ -191,6 +195,8 @@ class QueryParser(WindowParser):
         word = self.word()
         if not word or word in RESERVED or self._sees_window() or self.sees("OPEN", "WINDOWS"):
             return False
+        if word == "QUALIFY" or self._sees_window_names() or self._sees_set():
+            return False
         return not (word in _JOINS and self.word(1) == "JOIN")
 
     # ---------------------------------------------------------------- windows as table functions
@@ -205,7 +211,7 @@ class QueryParser(WindowParser):
         start = self.offset
         kind = self.word()
         self.index += 2
-        node = self._table_name()
+        node = self._written_out(self._table_name())
         mark(node, start, self.previous_end)
         self.expect_type(TokenType.COMMA, '","')
         ts: exp.Expr | None = None
@@ -220,9 +226,7 @@ class QueryParser(WindowParser):
                 "hop has a step and a size" if kind == "HOP" else f"{kind.lower()} has one length",
                 index=self.index - 1,
             )
-        alias = self._alias()
-        if alias:
-            node.set("alias", exp.TableAlias(this=alias))
+        self._name_table(node)
         select.set("from_", exp.From(this=node))
         window: nodes.WindowClause
         if kind == "SESSION":
@@ -312,12 +316,23 @@ class QueryParser(WindowParser):
             self.close()
             node: exp.Expr = exp.Subquery(this=inner)
         else:
-            node = self._table_name()
-        alias = self._alias()
-        if alias:
-            node.set("alias", exp.TableAlias(this=alias))
+            node = self._written_out(self._table_name())
+        self._name_table(node)
         mark(node, start, self.previous_end)
         return node
+
+    def _name_table(self, node: exp.Expr) -> None:
+        """Read `[AS] name [(column, …)]` behind a table or a subquery, if it is there."""
+        alias = self._alias()
+        if not alias:
+            return
+        columns = []
+        if isinstance(node, exp.Subquery):
+            given = node.args.get("alias")
+            columns = list(given.columns) if given is not None else []
+            if self.sees_type(TokenType.L_PAREN):
+                columns = list(self.list_in_parentheses(self._identifier))
+        node.set("alias", exp.TableAlias(this=alias, columns=columns or None))
 
     def _table_name(self) -> exp.Table:
         """Read a table's name. `table(x)` means the rows that x holds now, which a SELECT reads in

@@ -8,13 +8,13 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
-from penstock.sql.parsers.expression import ExpressionParser
+from penstock.sql.parsers.over import OverParser
 from penstock.sql.source import mark
 
 _FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
 
 
-class WindowParser(ExpressionParser):
+class WindowParser(OverParser):
     """The grammar of windows on top of expressions."""
 
     def _sees_window(self) -> bool:

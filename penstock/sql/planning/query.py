@@ -9,6 +9,7 @@ from typing import NoReturn
 from sqlglot import exp
 
 from penstock.sql.dialect import to_sql
+from penstock.sql.planning.filters import write_filters
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.statements import CreateStream, Name
@@ -18,6 +19,8 @@ _CHAIN = "write one stream per step: the result table of a stream can be the sou
 
 _AROUND = "put the window into a subquery: SELECT … FROM (SELECT … INTERVAL(…)) WHERE …"
 
+_OVER = "write it in a query around the results: SELECT …, rank() OVER (…) FROM (SELECT …)"
+
 
 def _refuse(statement: CreateStream, at: exp.Expr | int | None, what: str, hint: str) -> NoReturn:
     refuse(statement, "E_UNSUPPORTED_QUERY", at, what=what, hint=hint)
@@ -25,6 +28,7 @@ def _refuse(statement: CreateStream, at: exp.Expr | int | None, what: str, hint:
 
 #: clauses that no stream can have: sqlglot's name, ours, and the way out
 _CLAUSES = (
+    ("qualify", "QUALIFY", "filter the results in a query around them"),
     ("order", "ORDER BY", "results are stored in order of time; sort when you read them"),
     ("distinct", "DISTINCT", "use PARTITION BY the columns that shall differ"),
     ("limit", "LIMIT", "limit when you read the results"),
@@ -38,11 +42,11 @@ _CLAUSES = (
 def check_shape(statement: CreateStream) -> exp.Select:
     """Return the statement's SELECT; refuse whatever no stream can have."""
     query = statement.query
-    if isinstance(query, exp.Union):
+    if isinstance(query, exp.SetOperation):
         _refuse(
             statement,
             query.right,
-            "UNION is not possible in a stream",
+            f"{query.key.upper()} is not possible in a stream",
             "make a stream of each SELECT, into tables of their own",
         )
     if not isinstance(query, exp.Select):
@@ -55,7 +59,11 @@ def check_shape(statement: CreateStream) -> exp.Select:
         else:
             what, hint = "a subquery is not possible in a stream", _CHAIN
         _refuse(statement, inner, what, hint)
-    return query
+    over = query.find(exp.Window)
+    if over is not None:
+        where = "beside a window clause" if statement.of_query else "in a stream"
+        _refuse(statement, over, f"OVER is not possible {where}", _OVER)
+    return write_filters(statement, query)
 
 
 def _check_from(statement: CreateStream, query: exp.Select) -> None:

@@ -8,12 +8,14 @@ converts by type and never by name.
 """
 
 from penstock.sql.relational.binder import BoundQuery, QueryScope, bind
-from penstock.sql.relational.bindings import Binding, binding_of, note
+from penstock.sql.relational.bindings import OF_ALIAS, Binding, binding_of, note
+from penstock.sql.relational.over import called, is_over
 from penstock.sql.relational.relations import Output, Relation, TableColumns
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 __all__ = [
     "AGGREGATE_NAMES",
+    "OF_ALIAS",
     "Binding",
     "BoundQuery",
     "Output",
@@ -22,5 +24,7 @@ __all__ = [
     "TableColumns",
     "bind",
     "binding_of",
+    "called",
+    "is_over",
     "note",
 ]

@@ -26,10 +26,10 @@ def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Co
     typer.clause.aggregates += 1
     typer.inside = name
     try:
-        kind = _result(typer, node, name)
+        kind = result_of_aggregate(typer, node, name)
     finally:
         typer.inside = ""
-    return typer.value(kind) if kind != NULL else typer.value(BIGINT)
+    return typer.value(kind)
 
 
 def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None:
@@ -49,12 +49,16 @@ def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None
         )
 
 
-def _result(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnType:
+def result_of_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnType:
+    """Check a call of the aggregate *name* wherever it stands, and return its type."""
     function = AGGREGATES.get(_NAMES.get(name, name))
     arguments = _arguments(node)
+    kind: ColumnType | None
     if function is not None:
-        return _check(typer, node, name, function, arguments)
-    return result_type(name, [typer.type_of(a) for a in arguments]) or NULL
+        kind = _check(typer, node, name, function, arguments)
+    else:
+        kind = result_type(name, [typer.type_of(a) for a in arguments])
+    return BIGINT if kind is None or kind == NULL else kind
 
 
 def _arguments(node: exp.Anonymous) -> list[exp.Expr]:

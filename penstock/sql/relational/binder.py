@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from penstock.sql.compile import Functions, nothing
 from penstock.sql.functions.base import common
+from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.grouping import Keys, check_grouping, chooses_a_row
 from penstock.sql.relational.relations import (
@@ -19,7 +20,7 @@ from penstock.sql.relational.relations import (
     TableColumns,
     table_name,
 )
-from penstock.sql.relational.select_list import output_name, write_out
+from penstock.sql.relational.select_list import output_name, rename_columns, write_out
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
@@ -66,7 +67,7 @@ class _QueryBinder:
             outputs = self.bind(query.this, outer)
             self._bind_order(query, outputs)
             return outputs
-        if isinstance(query, exp.Union):
+        if isinstance(query, exp.SetOperation):
             return self._bind_union(query, outer)
         assert isinstance(query, exp.Select)
         return _SelectBinder(self, self._scope, query, outer).bind()
@@ -81,12 +82,12 @@ class _QueryBinder:
             node.set("alias", exp.TableAlias(this=exp.to_identifier(name, quoted=True)))
         return str(node.alias)
 
-    def _bind_union(self, union: exp.Union, outer: SelectScope | None) -> tuple[Output, ...]:
+    def _bind_union(self, union: exp.SetOperation, outer: SelectScope | None) -> tuple[Output, ...]:
         left = self.bind(union.this, outer)
         right = self.bind(union.expression, outer)
         if len(left) != len(right):
             raise self._scope.source.semantic_error(
-                f"UNION puts {len(left)} and {len(right)} columns under each other",
+                f"{union.key.upper()} puts {len(left)} and {len(right)} columns under each other",
                 union.expression,
                 code="E_QUERY",
                 hint="select the same number of columns on both sides",
@@ -95,11 +96,12 @@ class _QueryBinder:
         self._bind_order(union, outputs)
         return outputs
 
-    def _merge(self, union: exp.Union, left: Output, right: Output) -> Output:
+    def _merge(self, union: exp.SetOperation, left: Output, right: Output) -> Output:
         kind = common([left.type, right.type])
         if kind is None:
+            word = union.key.upper()
             raise self._scope.source.semantic_error(
-                f"UNION: {left.type} and {right.type} do not fit in column {left.name}",
+                f"{word}: {left.type} and {right.type} do not fit in column {left.name}",
                 union.expression,
                 code="E_TYPE",
                 hint="convert one of them with CAST(… AS …)",
@@ -113,6 +115,7 @@ class _QueryBinder:
             return
         names = Relation("", TableColumns(outputs, stored=False))
         typer = _typer(self._scope, SelectScope(relations=[names]), self)
+        typer.clause = Clause(no_windows="ORDER BY of several queries")
         for item in order.expressions:
             if not check_position(item.this, outputs, typer):
                 typer.compile(item.this)
@@ -171,6 +174,7 @@ class _SelectBinder:
         self._bind_where()
         keys = self._bind_keys()
         self._bind_having()
+        self._bind_qualify()
         self._bind_order()
         self._check_grouping(keys)
         return self._outputs
@@ -188,8 +192,10 @@ class _SelectBinder:
 
     def _add(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Subquery):
-            columns = self._binder.bind(node.this, self._names.outer)
+            outer = None if node.meta.get(STANDS_ALONE) else self._names.outer
+            columns = self._binder.bind(node.this, outer)
             precision = columns[0].precision if columns else "ms"
+            columns = rename_columns(node, columns, self._typer.refuse)
             table = TableColumns(columns, precision, stored=False)
             name = self._binder.name_subquery(node)
         else:
@@ -242,7 +248,7 @@ class _SelectBinder:
         self._outputs = tuple(outputs)
 
     def _bind_item(self, item: exp.Expr) -> Output:
-        before = self._grouped.aggregates
+        before = self._grouped.aggregates, self._grouped.windows
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -251,7 +257,11 @@ class _SelectBinder:
         note(item, Binding(kind, precision))
         output = Output(output_name(item), kind, precision)
         if isinstance(item, exp.Alias):
-            alias = Alias(output, aggregated=self._grouped.aggregates > before)
+            alias = Alias(
+                output,
+                aggregated=self._grouped.aggregates > before[0],
+                windowed=self._grouped.windows > before[1],
+            )
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output
 
@@ -286,10 +296,11 @@ class _SelectBinder:
         """Group by an item of the select list."""
         item = self._items[position].unalias()
         alias = self._names.aliases.get(self._outputs[position].name.lower())
-        if alias is not None and alias.aggregated:
+        if alias is not None and (alias.aggregated or alias.windowed):
+            what = "an aggregate" if alias.aggregated else "computed by OVER"
             self._typer.refuse(
                 key,
-                f"{alias.output.name} is an aggregate and cannot be grouped by",
+                f"{alias.output.name} is {what} and cannot be grouped by",
                 code="E_AGGREGATE_HERE",
                 hint="group by what the aggregate is computed for",
             )
@@ -307,7 +318,23 @@ class _SelectBinder:
         having = self._select.args.get("having")
         if having is not None:
             self._typer.clause = self._grouped
+            self._grouped.no_windows = "HAVING"
             self._typer.truth(having.this)
+            self._grouped.no_windows = ""
+
+    def _bind_qualify(self) -> None:
+        qualify = self._select.args.get("qualify")
+        if qualify is None:
+            return
+        self._typer.clause = self._grouped
+        self._typer.truth(qualify.this)
+        if not self._grouped.windows:
+            self._typer.refuse(
+                qualify.this,
+                "QUALIFY chooses rows by functions with OVER, and there is none",
+                code="E_QUERY",
+                hint="write WHERE for rows, HAVING for groups",
+            )
 
     def _bind_order(self) -> None:
         order = self._select.args.get("order")

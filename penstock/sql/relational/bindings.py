@@ -10,6 +10,8 @@ from sqlglot import exp
 from penstock.types import ColumnType
 
 _KEY = "binding"
+#: key of a note in `meta` of a column: it is the name of an item of the select list
+OF_ALIAS = "of_alias"
 
 
 @dataclass(frozen=True)

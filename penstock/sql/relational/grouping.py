@@ -9,6 +9,7 @@ from sqlglot import exp
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.relational.bindings import binding_of, note
 from penstock.sql.relational.names import Refuse
+from penstock.sql.relational.over import is_filtered
 from penstock.sql.relational.relations import SelectScope
 from penstock.sql.relational.typer import Clause
 
@@ -52,11 +53,14 @@ def chooses_a_row(items: list[exp.Expr]) -> bool:
     """Tell if exactly one call of the select list chooses a row, whose other columns may stand
     beside it.
     """
+    if any(item.find(exp.Window) is not None for item in items):
+        return False
     chosen = [
         call
         for item in items
         for call in item.find_all(exp.Anonymous)
         if (found := AGGREGATES.get(str(call.this).lower())) is not None and found.chooses
+        if not is_filtered(call)
     ]
     return len(chosen) == 1
 

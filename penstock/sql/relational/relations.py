@@ -26,7 +26,7 @@ class Output:
 
 @dataclass(frozen=True)
 class TableColumns:
-    """The columns of a table as `*` shows them. `stored` tables have virtual columns besides, and
+    """The columns of a table in order. `stored` tables have virtual columns besides, and
     their first column is the time.
     """
 
@@ -37,6 +37,15 @@ class TableColumns:
     database: str = ""
     #: columns that a child table has one value of, in lower case
     tags: frozenset[str] = frozenset()
+    #: one child table, of which `*` means the columns without the tags
+    child: bool = False
+
+    @property
+    def shown(self) -> tuple[Output, ...]:
+        """Return the columns that `*` means."""
+        if not self.child:
+            return self.columns
+        return tuple(c for c in self.columns if c.name.lower() not in self.tags)
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,8 @@ class Alias:
 
     output: Output
     aggregated: bool
+    #: it has OVER in it
+    windowed: bool = False
 
 
 @dataclass

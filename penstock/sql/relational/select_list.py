@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -24,6 +25,33 @@ def output_name(item: exp.Expr) -> str:
     return str(item.alias if isinstance(item, exp.Alias) else item.name)
 
 
+def rename_columns(
+    subquery: exp.Subquery, columns: tuple[Output, ...], refuse: Refuse
+) -> tuple[Output, ...]:
+    """Return the columns of *subquery* under the names that stand behind its own: `q (a, b)`."""
+    alias = subquery.args.get("alias")
+    names = alias.columns if alias is not None else []
+    if alias is None or not names:
+        return columns
+    if len(names) != len(columns):
+        refuse(
+            names[-1],
+            f"{alias.name} has {len(columns)} columns, and {len(names)} names are given",
+            code="E_QUERY",
+            hint="give each column a name, or none",
+        )
+    given = [name.name.lower() for name in names]
+    for at, name in enumerate(names):
+        if name.name.lower() in given[:at]:
+            refuse(
+                name,
+                f"{alias.name} has two columns {name.name}",
+                code="E_QUERY",
+                hint="give each column a name of its own",
+            )
+    return tuple(replace(c, name=n.name) for c, n in zip(columns, names, strict=True))
+
+
 def _expand(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.Expr]:
     if isinstance(item, exp.Star):
         yield from _every_column(item, scope.relations, scope, refuse)
@@ -36,7 +64,7 @@ def _expand(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.
                 code="E_UNKNOWN_COLUMN",
                 hint="FROM has " + (", ".join(r.name for r in scope.relations) or "no table"),
             )
-        yield from (_column(relation, c, item) for c in relation.columns)
+        yield from (_column(relation, c, item) for c in relation.table.shown)
     elif is_of_all_columns(item):
         yield from _call_each(item, scope, refuse)
     else:
@@ -50,7 +78,7 @@ def _every_column(
         refuse(item, "* needs a table", code="E_QUERY", hint="add FROM")
     seen: set[str] = set()
     for relation in relations:
-        for column in relation.columns:
+        for column in relation.table.shown:
             name = column.name.lower()
             if name not in scope.merged:
                 yield _column(relation if len(relations) > 1 else None, column, item)
@@ -80,7 +108,7 @@ def _name(node: exp.Expr) -> str:
 def _call_each(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.Expr]:
     if not scope.relations:
         refuse(item, f"{_name(item)}(*) needs a table", code="E_QUERY", hint="add FROM")
-    for column in scope.relations[0].columns:
+    for column in scope.relations[0].table.shown:
         call = exp.Anonymous(this=_name(item), expressions=[_column(None, column, item)])
         yield exp.alias_(call, column.name, quoted=True)
 
@@ -102,7 +130,9 @@ def _name_as_written(item: exp.Expr) -> exp.Expr:
     """Call a column without a name of its own as it was written: `count(*)`."""
     if isinstance(item, exp.Alias | exp.Column) or not item.meta.get("sql"):
         return item
-    named = exp.alias_(item, str(item.meta["sql"]), quoted=True)
+    name = exp.to_identifier(str(item.meta["sql"]), quoted=True)
+    # not `exp.alias_`, which gives a subquery the name of a table
+    named = exp.Alias(this=item, alias=name)
     for key in ("start", "end"):
         if key in item.meta:
             named.meta[key] = item.meta[key]

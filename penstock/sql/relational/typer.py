@@ -16,12 +16,13 @@ from sqlglot import exp
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
-from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, WINDOW_FUNCTIONS
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
-from penstock.sql.relational.bindings import Binding, note
-from penstock.sql.relational.relations import Output, SelectScope
+from penstock.sql.relational.bindings import OF_ALIAS, Binding, note
+from penstock.sql.relational.over import refuse_without_over, type_filter, type_window
+from penstock.sql.relational.relations import Alias, Output, SelectScope
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.source import Source
 from penstock.types import ColumnType
@@ -39,9 +40,13 @@ class Clause:
 
     #: as errors call it; "" where aggregates may stand
     no_aggregates: str = ""
+    #: the same for OVER, where it is not so for aggregates
+    no_windows: str = ""
     #: columns outside aggregates, with their (relation, column) in lower case
     plain: list[tuple[exp.Column, tuple[str, str]]] = field(default_factory=list)
     aggregates: int = 0
+    #: calls with OVER
+    windows: int = 0
 
 
 class ExpressionTyper(Compiler):
@@ -63,6 +68,8 @@ class ExpressionTyper(Compiler):
         self.clause = Clause()
         #: name of the aggregate whose argument is being typed
         self.inside = ""
+        #: name of the function whose OVER is being typed
+        self.over = ""
 
     def value(self, kind: ColumnType) -> Compiled:
         """Return a value of *kind* that differs from row to row."""
@@ -94,21 +101,33 @@ def _column(typer: ExpressionTyper, node: exp.Column) -> Compiled:
     found = names.resolve(typer.names, node, typer.refuse)
     note(node, Binding(found.output.type, found.output.precision))
     if found.alias is not None:
-        _check_alias(typer, node, aggregated=found.alias.aggregated)
+        node.meta[OF_ALIAS] = True
+        _check_alias(typer, node, found.alias)
     elif found.own and not typer.inside:
         typer.clause.plain.append((node, found.place))
     return typer.value(found.output.type)
 
 
-def _check_alias(typer: ExpressionTyper, node: exp.Column, *, aggregated: bool) -> None:
-    if aggregated and (typer.inside or typer.clause.no_aggregates):
-        where = f"inside {typer.inside}()" if typer.inside else f"in {typer.clause.no_aggregates}"
-        typer.refuse(
-            node,
-            f"{node.name} is an aggregate and cannot stand {where}",
-            code="E_AGGREGATE_HERE",
-            hint="conditions on aggregates stand in HAVING, or around a subquery",
-        )
+def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None:
+    """Refuse the name of an aggregate, or of a call with OVER, where itself could not stand."""
+    clause = typer.clause.no_aggregates
+    outer = typer.inside
+    what = "an aggregate"
+    if alias.windowed:
+        clause = typer.clause.no_windows or clause
+        outer = outer or typer.over
+        what = "computed by OVER"
+    elif not alias.aggregated:
+        return
+    if not outer and not clause:
+        return
+    where = f"inside {outer}()" if outer else f"in {clause}"
+    hint = "conditions on aggregates stand in HAVING, or around a subquery"
+    if alias.windowed:
+        hint = "write QUALIFY instead of WHERE, or the condition around a subquery"
+    typer.refuse(
+        node, f"{node.name} is {what} and cannot stand {where}", code="E_AGGREGATE_HERE", hint=hint
+    )
 
 
 def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
@@ -117,6 +136,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
         return type_aggregate(typer, node, name)
     if name in REGISTRY:
         return NODES[exp.Anonymous](typer, node)
+    if name in WINDOW_FUNCTIONS:
+        refuse_without_over(typer, node, name)
     function = typer.functions(name)
     if function is not None:
         return _user_call(typer, function, node)
@@ -127,7 +148,7 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY])
+    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY, *WINDOW_FUNCTIONS])
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"
@@ -197,4 +218,6 @@ _NODES: dict[type[exp.Expr], Callable[[Any, Any], Compiled]] = {
     exp.Subquery: _subquery,
     exp.Exists: _exists,
     exp.In: _in,
+    exp.Filter: type_filter,
+    exp.Window: type_window,
 }

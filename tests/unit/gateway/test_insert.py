@@ -79,6 +79,19 @@ def test_selected_columns_go_by_place_and_tbname_by_name() -> None:
     ).frame.rows() == [("d1", 2, 5, None, 1, None, None)]
 
 
+def test_rows_of_a_child_table_may_leave_its_tags_out() -> None:
+    given: dict[str, list[object]] = {"ts": [5], "v": [1], "n": [2], "s": ["x"]}
+    named, whole = (
+        selected(f"INSERT INTO d1 {columns} SELECT * FROM far", given, "d1").frame.to_dicts()
+        for columns in ("(ts, v, n, s)", "")
+    )
+    assert {k: v for k, v in whole[0].items() if k != "_op"} == {
+        k: v for k, v in named[0].items() if k != "_op"
+    }
+    with pytest.raises(SqlSemanticError, match="SELECT gives 4 columns for"):
+        selected("INSERT INTO m SELECT tbname, * FROM far", {"tbname": ["d1"], **given})
+
+
 @pytest.mark.parametrize(
     ("text", "columns", "words"),
     [

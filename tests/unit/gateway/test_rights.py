@@ -47,6 +47,13 @@ CASES = [
         [("READ", "table", "p.a"), ("READ", "table", "q.b")],
     ),
     ("SELECT * FROM (SELECT x FROM q.b)", [("READ", "table", "q.b")]),
+    ("WITH a AS (SELECT x FROM q.b) SELECT * FROM a", [("READ", "table", "q.b")]),
+    (
+        "WITH a AS (SELECT x FROM q.b) SELECT * FROM a WHERE x IN (SELECT x FROM p.a)",
+        [("READ", "table", "q.b"), ("READ", "table", "p.a")],
+    ),
+    ("SELECT count(*) FILTER (WHERE x IN (SELECT x FROM q.b))", [("READ", "table", "q.b")]),
+    ("SELECT rank() OVER (ORDER BY (SELECT max(x) FROM q.b))", [("READ", "table", "q.b")]),
     ("SELECT * FROM s OPEN WINDOWS", [("READ", "table", "p.s")]),
     ("SELECT * FROM running OPEN WINDOWS", [("READ", "table", "q.result")]),
     ("SELECT * FROM running", [("READ", "table", "p.running")]),

@@ -1,4 +1,4 @@
-"""Numbers of rows and partitions, the only use of OVER in what DuckDB gets."""
+"""OVER and FILTER as DuckDB gets them, and what never gets there."""
 
 from __future__ import annotations
 
@@ -21,15 +21,72 @@ def test_rows_are_numbered_in_partitions_and_in_an_order() -> None:
     assert "dense_rank() OVER ()" in printed(exp.DenseRank())
 
 
+def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def spec(**more: object) -> exp.WindowSpec:
+    given = {"kind": "ROWS", "start": "UNBOUNDED", "start_side": "PRECEDING", "end": "CURRENT ROW"}
+    return exp.WindowSpec(**(given | more))
+
+
+def test_functions_frames_and_filters_are_printed_from_their_parts() -> None:
+    frame = spec(kind="RANGE", end=exp.Literal.number(3), end_side="FOLLOWING")
+    text = printed(call("lag", exp.column("a"), exp.Literal.number(1)), spec=frame)
+    assert 'lag("a", 1) OVER (RANGE BETWEEN UNBOUNDED PRECEDING AND 3 FOLLOWING) AS "n"' in text
+    condition = exp.Where(this=exp.GT(this=exp.column("a"), expression=exp.Literal.number(1)))
+    kept = exp.Filter(this=call("count", exp.Star()), expression=condition)
+    assert 'count(*) FILTER (WHERE "a" > 1) OVER ()' in printed(kept)
+    column = exp.column("a")
+    twice = exp.select(column).from_("t")
+    twice.set("qualify", exp.Qualify(this=exp.EQ(this=column, expression=exp.Literal.number(1))))
+    assert print_query(twice, ["t"]).endswith('FROM "t" QUALIFY "a" = 1')
+
+
+HOSTILE = "1) FROM secrets --"
+
+
 @pytest.mark.parametrize(
     ("function", "more"),
     [
         (exp.Rank(), {}),
         (exp.Sum(this=exp.column("a")), {}),
-        (exp.RowNumber(), {"spec": exp.WindowSpec()}),
-        (exp.RowNumber(), {"alias": exp.to_identifier("w")}),
+        (call("rank"), {"alias": exp.to_identifier("w")}),
+        (call("rank"), {"first": True}),
+        (call("rank"), {"over": HOSTILE}),
+        (call("rank"), {"spec": exp.WindowSpec()}),
+        (call("rank"), {"spec": spec(kind=HOSTILE)}),
+        (call("rank"), {"spec": spec(start=HOSTILE)}),
+        (call("rank"), {"spec": spec(start_side=HOSTILE)}),
+        (call("rank"), {"spec": spec(end=HOSTILE)}),
+        (call("rank"), {"spec": spec(end=exp.column("a"), end_side="FOLLOWING")}),
+        (call("rank"), {"spec": spec(end=exp.Var(this=HOSTILE), end_side="FOLLOWING")}),
+        (call("rank"), {"spec": spec(exclude=HOSTILE)}),
+        (call("rank"), {"spec": exp.Var(this=HOSTILE)}),
+        (exp.Filter(this=exp.column("a"), expression=exp.Where(this=exp.true())), {}),
+        (exp.Filter(this=call("sum"), expression=exp.Var(this=HOSTILE)), {}),
     ],
 )
-def test_nothing_else_stands_before_over(function: exp.Expr, more: dict[str, object]) -> None:
-    with pytest.raises(SqlSemanticError, match="OVER is not possible"):
+def test_nothing_else_stands_before_over_and_in_it(
+    function: exp.Expr, more: dict[str, object]
+) -> None:
+    with pytest.raises(SqlSemanticError, match="is not possible"):
         printed(function, **more)
+
+
+@pytest.mark.parametrize("name", ["read_text", "rank", "getenv", "nextval"])
+def test_what_needs_over_is_no_function_without_and_others_are_none_with_it(name: str) -> None:
+    with pytest.raises(SqlSemanticError, match="there is no function"):
+        print_query(exp.select(exp.alias_(call(name), "n")).from_("t"), ["t"])
+    if name != "rank":
+        with pytest.raises(SqlSemanticError, match="there is no function"):
+            printed(call(name))
+
+
+def test_names_of_columns_behind_a_subquery_are_quoted() -> None:
+    names = [exp.to_identifier('a" FROM secrets --', quoted=True)]
+    inner = exp.select(exp.column("a")).from_("t")
+    alias = exp.TableAlias(this=exp.to_identifier("q"), columns=names)
+    outer = exp.select(exp.Star()).from_(exp.Subquery(this=inner, alias=alias))
+    text = print_query(outer, ["t"])
+    assert text.endswith('FROM (SELECT "a" FROM "t") AS "q" ("a"" FROM secrets --")')

@@ -144,7 +144,7 @@ def test_calls_and_subqueries_have_one_text(text: str, wanted: str) -> None:
         ("case a end", 8, "expected WHEN, found end"),
         ("case when a 1", 13, "expected THEN, found 1"),
         ("case when a then 1", 19, "expected END, but the statement ends"),
-        ("f(a) OVER (b)", 6, "window functions with OVER are not part of the dialect"),
+        ("f(a) OVER (b)", 12, 'expected "," or ")", found b'),
         ("f(a", 4, 'expected "," or ")", but the statement ends'),
         ("cast(a, INT)", 7, "expected AS, found ,"),
         ("a +", 4, "expected an expression, but the statement ends"),

@@ -133,6 +133,27 @@ def test_a_table_function_keeps_the_name_of_its_pseudo_column_only_in_the_list()
     assert isinstance(found.args["window"], nodes.IntervalWindow)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a FROM t EXCEPT SELECT a FROM u INTERSECT ALL SELECT a FROM v UNION ALL SELECT 1",
+        "(SELECT a FROM t UNION SELECT a FROM u) INTERSECT SELECT a FROM v EXCEPT ALL (SELECT 1)",
+        "SELECT a AS except FROM t AS intersect ORDER BY a",
+    ],
+)
+def test_sets_have_one_text(text: str) -> None:
+    assert to_sql(query(text)) == text
+
+
+def test_intersect_binds_more_tightly() -> None:
+    found = query("SELECT 1 UNION SELECT 2 INTERSECT SELECT 3 EXCEPT SELECT 4")
+    assert isinstance(found, exp.Except) and isinstance(found.this, exp.Union)
+    assert isinstance(found.this.expression, exp.Intersect)
+    assert to_sql(query("SELECT a except FROM t intersect WHERE b")) == (
+        "SELECT a AS except FROM t AS intersect WHERE b"
+    )
+
+
 REFUSED = [
     ("SELECT a FROM t WHERE b WHERE c", 25, "WHERE is given twice"),
     ("SELECT a FROM t GROUP BY a WHERE b", 28, "WHERE stands in the wrong place"),
@@ -152,7 +173,6 @@ REFUSED = [
     ("SELECT a FROM tumble(t)", 23, 'expected ",", found )'),
     ("SELECT a FROM tumble(t, 1s) INTERVAL(1s)", 40, "there are two windows"),
     ("SELECT a FROM tumble(t, 1s) PARTITION BY b", 42, "there are two windows"),
-    ("WITH x AS (SELECT 1) SELECT 2", 1, "expected SELECT, found WITH"),
     ("SELECT a FROM (t)", 16, "expected SELECT, found t"),
 ]
 

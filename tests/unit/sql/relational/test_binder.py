@@ -190,6 +190,17 @@ def test_calls_of_all_columns_and_of_several() -> None:
     assert names("SELECT last(ts, height) FROM places") == ["last(ts)", "last(height)"]
 
 
+def test_a_child_table_shows_its_columns_and_knows_its_tags() -> None:
+    outputs = tuple(Output(n, kind) for n, kind in TABLES["meters"].items())
+    child = TableColumns(outputs, tags=frozenset(("site",)), child=True)
+    shown = [n for n in TABLES["meters"] if n != "site"]
+    for item, wanted in (("*", shown), ("m1.*", shown), ("last(*)", shown), ("site", ["site"])):
+        statement = parse_one(f"SELECT {item} FROM m1")
+        assert isinstance(statement, Query)
+        found = bind(statement.query, QueryScope(statement.source, lambda _: child))
+        assert [output.name for output in found.outputs] == wanted
+
+
 def test_an_item_is_called_as_it_is_written() -> None:
     assert names("SELECT COUNT( * ), height+1, ts, height h FROM places GROUP BY ts, height") == [
         "COUNT( * )",

@@ -1,0 +1,61 @@
+"""Macros whose argument DuckDB does not know the type of: aggregates, OVER, subqueries, and names
+of these.
+
+DuckDB chooses among the forms of a macro by the types of its arguments, and finds none or several
+where an argument is an aggregate. The type is bound already, so the form is chosen here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sqlglot import exp
+
+from penstock.duck.types import duck_type
+from penstock.sql.functions.duckdb import Macro
+from penstock.sql.relational import AGGREGATE_NAMES, OF_ALIAS, Binding, binding_of
+from services.store.binding import Context
+from services.store.functions import function_name
+
+_FORM = re.compile(r"\(x (\w+)")
+
+
+def chosen(made: exp.Expr, call: exp.Anonymous, context: Context) -> exp.Expr:
+    """Return *made*, a call for DuckDB, of the one form that the type of its argument asks for.
+
+    Args:
+        made: what *call* has become.
+        call: as it was bound.
+    """
+    macro = context.needed.get(function_name(made))
+    if not isinstance(macro, Macro) or len(macro.overloads) == 1 or not call.expressions:
+        return made
+    argument = call.expressions[0]
+    binding = binding_of(argument)
+    if binding is None or not _is_opaque(argument):
+        return made
+    form = _form(macro, binding)
+    if form is not None:
+        one = replace(macro, name=f"{macro.name}_{form[0].lower()}", overloads=(form[1],))
+        context.needed.setdefault(one.name, one)
+        made.set("this", one.name)
+    return made
+
+
+def _is_opaque(argument: exp.Expr) -> bool:
+    return any(
+        isinstance(node, exp.Window | exp.Query)
+        or node.meta.get(OF_ALIAS)
+        or function_name(node) in AGGREGATE_NAMES
+        for node in argument.walk()
+    )
+
+
+def _form(macro: Macro, binding: Binding) -> tuple[str, str] | None:
+    """Return the form for a type, with the type: that of DOUBLE for numbers that have none."""
+    forms = {m[1]: text for text in macro.overloads if (m := _FORM.match(text)) is not None}
+    wanted = duck_type(binding.kind, binding.precision, str(binding.type))
+    if wanted not in forms and binding.type.numeric:
+        wanted = "DOUBLE"
+    return (wanted, forms[wanted]) if wanted in forms else None
