@@ -16,13 +16,12 @@ from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
+from services.store.binding import Context
+from services.store.casts import MOMENTS, TICKS, rewrite_cast
 from services.store.times import read_time
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-#: functions from a time to ticks, and back
-_TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
-_MOMENTS = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}
 #: key of a note in `meta`: this call makes a time of ticks
 _OF_TICKS = "of_ticks"
 #: highest number that DuckDB takes for a whole one of 64 bits
@@ -39,10 +38,10 @@ _DOUBLE = exp.DataType.build("DOUBLE")
 _TIMESTAMP = exp.DataType.build("TIMESTAMP")
 
 
-def convert(tree: exp.Query, timezone: str) -> None:
+def convert(tree: exp.Query, context: Context) -> None:
     """Convert the values of a bound tree, in place."""
     for node in reversed(list(tree.walk(bfs=True))):
-        made = _convert(node, timezone)
+        made = _convert(node, context)
         if made is not node and node.parent is not None:
             binding = binding_of(node)
             if binding is not None:
@@ -50,24 +49,26 @@ def convert(tree: exp.Query, timezone: str) -> None:
             node.replace(made)
 
 
-def _convert(node: exp.Expr, timezone: str) -> exp.Expr:
+def _convert(node: exp.Expr, context: Context) -> exp.Expr:
     if isinstance(node, exp.Literal):
         return _number(node) if _is_value(node) else node
     if isinstance(node, nodes.DurationLiteral):
         return _duration(node)
     if isinstance(node, _ARITHMETIC):
         return _arithmetic(node)
+    if isinstance(node, exp.Cast) and binding_of(node) is not None:
+        return rewrite_cast(node, context)
     if isinstance(node, exp.Neg):
         inner = node.this.unnest()  # parentheses around it have no type
         node.set("this", _cast(inner, _DOUBLE) if _kind(inner) == "BOOL" else _as_ticks(inner))
     elif isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))
     elif isinstance(node, _COMPARISONS):
-        _align(node, ("this", "expression"), timezone)
+        _align(node, ("this", "expression"), context.timezone)
     elif isinstance(node, exp.Between):
-        _align(node, ("this", "low", "high"), timezone)
+        _align(node, ("this", "low", "high"), context.timezone)
     elif isinstance(node, exp.In):
-        _align_list(node, timezone)
+        _align_list(node, context.timezone)
     return node
 
 
@@ -168,7 +169,7 @@ def _moved(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr:
     assert binding is not None  # it is a TIMESTAMP
     kind = type(node)
     ticks = kind(this=_as_ticks(time), expression=_cast(by, _BIGINT))
-    moved = _call(_MOMENTS[binding.precision], ticks)
+    moved = _call(MOMENTS[binding.precision], ticks)
     moved.meta[_OF_TICKS] = True
     return moved
 
@@ -181,7 +182,7 @@ def _as_ticks(node: exp.Expr) -> exp.Expr:
         # else a chain of sums would nest as deep as it is long
         ticks: exp.Expr = node.expressions[0]
         return ticks
-    return _call(_TICKS[binding.precision], node)
+    return _call(TICKS[binding.precision], node)
 
 
 def _as_double(node: exp.Expr) -> exp.Expr:
@@ -231,7 +232,7 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
         ticks = read_time(str(inner.this), precision, timezone)
-        return _call(_MOMENTS[precision], exp.Literal.number(ticks))
+        return _call(MOMENTS[precision], exp.Literal.number(ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
     return _moment(node, precision) if own.type.numeric else node
@@ -239,7 +240,7 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
 
 def _moment(node: exp.Expr, precision: str) -> exp.Expr:
     """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
-    made = _call(_MOMENTS[precision], _cast(node, _BIGINT))
+    made = _call(MOMENTS[precision], _cast(node, _BIGINT))
     # DuckDB has no TRY around subqueries and aggregates
     by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
     return _call("try", made) if by_row else made

@@ -31,7 +31,7 @@ def query(tree: exp.Query, context: Context) -> str:
     clauses have been evaluated away.
     """
     converted = tree.copy()
-    convert(converted, context.timezone)
+    convert(converted, context)
     selected = converted.transform(_select, context, copy=False)
     rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
@@ -161,8 +161,6 @@ def _replace_own(node: exp.Expr) -> exp.Expr | None:
         return interval(node.duration)
     if isinstance(node, nodes.MatchRegex):
         return exp.Anonymous(this="regexp_matches", expressions=[node.this, node.expression])
-    if isinstance(node, nodes.TypeName):
-        return exp.DataType.build(_cast_type(node.name), dialect="duckdb", udt=True)
     return None
 
 
@@ -197,19 +195,3 @@ def _written_as_call(node: exp.Trim) -> exp.Anonymous:
     side = exp.Literal.string(node.args.get("position") or "BOTH")
     what = node.args.get("expression") or exp.Literal.string(" ")
     return exp.Anonymous(this="trim", expressions=[node.this, side, what])
-
-
-def _cast_type(text: str) -> str:
-    head = text.upper().split("(")[0].strip()
-    return {
-        "TINYINT UNSIGNED": "UTINYINT",
-        "SMALLINT UNSIGNED": "USMALLINT",
-        "INT UNSIGNED": "UINTEGER",
-        "BIGINT UNSIGNED": "UBIGINT",
-        "NCHAR": "VARCHAR",
-        "BINARY": "VARCHAR",
-        "VARBINARY": "BLOB",
-        "JSON": "VARCHAR",
-        "INT": "INTEGER",
-        "BOOL": "BOOLEAN",
-    }.get(head, text)

@@ -35,7 +35,8 @@ def _placed(wall: datetime, zone: str) -> int | None:
     return _ticks(moment)
 
 
-def _read(text: str | None, zone: str) -> int | None:
+def read_time(text: str | None, zone: str) -> int | None:
+    """Return the ticks of a text in ISO form; None where it is none."""
     if text is None:
         return None
     try:
@@ -48,7 +49,7 @@ def _read(text: str | None, zone: str) -> int | None:
 def _read_seconds(row: Row, zone: str) -> int | None:
     """Read `YYYY-MM-DD HH24:MI:SS`; what stands behind does not matter."""
     found = re.match(r"(\d+-\d+-\d+)\s+(\d+:\d+:\d+)", row["w"] or "")
-    return None if found is None else _read(f"{found[1]} {found[2]}", zone)
+    return None if found is None else read_time(f"{found[1]} {found[2]}", zone)
 
 
 def _week(day: date, mode: int) -> int:
@@ -137,7 +138,9 @@ TIMES: list[Case] = [
     (
         "date(w)",
         lambda r, z: (
-            None if _read(r["w"], z) is None else str(_local(_read(r["w"], z) or 0, z).date())
+            None
+            if read_time(r["w"], z) is None
+            else str(_local(read_time(r["w"], z) or 0, z).date())
         ),
     ),
     ("day(ts)", _at(lambda at: at.day)),
@@ -151,6 +154,6 @@ TIMES: list[Case] = [
     ("to_iso8601(ts, '+05:30')", _iso_at),
     ("to_char(ts, 'YYYY/MM/DD HH12:MI:SS.MS PM DY \"at\" DDD')", _at(_char)),
     ("to_timestamp(w, 'YYYY-MM-DD HH24:MI:SS')", _read_seconds),
-    ("to_unixtimestamp(w)", lambda r, z: _read(r["w"], z)),
-    ("to_unixtimestamp(w, 1)", lambda r, z: _read(r["w"], z)),
+    ("to_unixtimestamp(w)", lambda r, z: read_time(r["w"], z)),
+    ("to_unixtimestamp(w, 1)", lambda r, z: read_time(r["w"], z)),
 ]

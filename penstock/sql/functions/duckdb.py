@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 from sqlglot import exp
 
 from penstock.sql.source import mark, span_of
+from penstock.types import ColumnType
 
 #: names of what this code adds to DuckDB
 PREFIX = "_penstock_"
@@ -42,12 +43,21 @@ class Macro:
 
 @dataclass(frozen=True)
 class PolarsCall:
-    """A call that polars computes: constants stand in *call*, columns `a0`, `a1`… are arguments."""
+    """A call or a CAST that polars computes: constants stand in *call*, columns `a0`, `a1`… are
+    arguments.
+    """
 
     name: str
-    call: exp.Anonymous
+    call: exp.Expr
     precision: str
     timezone: str
+    #: types of the columns, where they are known before there are rows
+    types: tuple[ColumnType, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """As errors call it."""
+        return "CAST" if isinstance(self.call, exp.Cast) else f"{self.call.this}()"
 
 
 Helper: TypeAlias = "Macro | PolarsCall"
@@ -106,14 +116,38 @@ def polars_call(name: str, constants: tuple[int, ...]) -> DuckForm:
             for i, arg in enumerate(args)
         ]
         wanted = exp.Anonymous(this=name, expressions=[node.copy() for node in template])
-        helper = _find(scope, wanted)
-        if helper is None:
-            own = f"{PREFIX}{name}_{len(scope.needed)}"
-            helper = PolarsCall(own, wanted, scope.precision, scope.timezone)
-            scope.needed[own] = helper
-        return exp.Anonymous(this=helper.name, expressions=[args[i] for i in columns])
+        return _call_polars(scope, name, wanted, [args[i] for i in columns])
 
     return make
+
+
+def polars_cast(
+    value: exp.Expr, given: ColumnType, to: exp.Expr, scope: QueryScope
+) -> exp.Anonymous:
+    """Return a CAST of *value* that polars computes.
+
+    Args:
+        given: type of *value*.
+        to: type of the result, as a node.
+    """
+    wanted = exp.Cast(this=_column("a0", value), to=to.copy())
+    return _call_polars(scope, "cast", wanted, [value], (given,))
+
+
+def _call_polars(
+    scope: QueryScope,
+    name: str,
+    wanted: exp.Expr,
+    arguments: Arguments,
+    types: tuple[ColumnType, ...] = (),
+) -> exp.Anonymous:
+    """Return a call of the polars function that computes *wanted*, which the query then needs."""
+    helper = _find(scope, wanted)
+    if helper is None:
+        own = f"{PREFIX}{name}_{len(scope.needed)}"
+        helper = PolarsCall(own, wanted, scope.precision, scope.timezone, types)
+        scope.needed[own] = helper
+    return exp.Anonymous(this=helper.name, expressions=arguments)
 
 
 def _column(name: str, argument: exp.Expr) -> exp.Column:
@@ -125,7 +159,7 @@ def _column(name: str, argument: exp.Expr) -> exp.Column:
     return column
 
 
-def _find(scope: QueryScope, wanted: exp.Anonymous) -> PolarsCall | None:
+def _find(scope: QueryScope, wanted: exp.Expr) -> PolarsCall | None:
     """Return the helper that another call of the query has for the same work."""
     for known in scope.needed.values():
         if not isinstance(known, PolarsCall):
