@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
@@ -17,7 +18,7 @@ from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions.base import BIGINT, DOUBLE
-from penstock.sql.functions.duckdb import DuckForm, macro, polars_cast
+from penstock.sql.functions.duckdb import DuckForm, macro, polars_expression
 from penstock.sql.relational import Binding, binding_of
 from penstock.types import TIME_LIMITS, ColumnType
 from services.store.binding import Context
@@ -60,8 +61,6 @@ class _Cast:
     value: exp.Expr
     given: ColumnType
     to: ColumnType
-    #: how the query writes the type
-    written: exp.Expr
     #: its times have the unit of the result's
     context: Context
 
@@ -76,6 +75,11 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr:
         return as_type(exp.Null(), made)
     if is_constant(value):
         return _write(constant(node, made.precision, context.timezone), made)
+    return convert_to(value, given, made, context)
+
+
+def convert_to(value: exp.Expr, given: Binding, made: Binding, context: Context) -> exp.Expr:
+    """Return a value that differs from row to row as another type; it is not NULL's."""
     if given == made:
         return as_type(value, made, tries=True)
     if given.kind == "TIMESTAMP" and made.kind != "TIMESTAMP":
@@ -85,7 +89,7 @@ def rewrite_cast(node: exp.Cast, context: Context) -> exp.Expr:
         # DuckDB's own type may be another: its sums are HUGEINT
         value = as_type(value, given, tries=True)
     context = replace(context, precision=made.precision)
-    return _FORMS[_group(made.type)](_Cast(value, given.type, made.type, node.args["to"], context))
+    return _FORMS[_group(made.type)](_Cast(value, given.type, made.type, context))
 
 
 def is_constant(node: exp.Expr) -> bool:
@@ -136,7 +140,13 @@ def _number(value: float) -> exp.Expr:
 
 def _by_polars(cast: _Cast) -> exp.Expr:
     """Return the cast as a stream computes it."""
-    return polars_cast(cast.value, cast.given, cast.written, cast.context)
+    to = nodes.TypeName(this=str(cast.to))
+    make = partial(_cast_node, to)
+    return polars_expression("cast", make, cast.value, cast.given, cast.context)
+
+
+def _cast_node(to: exp.Expr, column: exp.Column) -> exp.Expr:
+    return exp.Cast(this=column, to=to)
 
 
 def _native(cast: _Cast) -> exp.Expr:

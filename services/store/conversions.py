@@ -16,14 +16,20 @@ from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
+from services.store.arithmetic import (
+    OPERATORS,
+    as_ticks,
+    call,
+    cast,
+    kind_of,
+    moment,
+    rewrite_operator,
+)
 from services.store.binding import Context
-from services.store.casts import MOMENTS, TICKS, rewrite_cast
+from services.store.casts import MOMENTS, rewrite_cast
 from services.store.times import read_time
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-#: key of a note in `meta`: this call makes a time of ticks
-_OF_TICKS = "of_ticks"
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -33,7 +39,6 @@ _NUMBERS = frozenset(("number", "double", "integer", "spread"))
 #: parameters that take a time as its ticks
 _OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
 _INTEGER = exp.DataType.build("INTEGER")
-_BIGINT = exp.DataType.build("BIGINT")
 _DOUBLE = exp.DataType.build("DOUBLE")
 _TIMESTAMP = exp.DataType.build("TIMESTAMP")
 
@@ -54,14 +59,11 @@ def _convert(node: exp.Expr, context: Context) -> exp.Expr:
         return _number(node) if _is_value(node) else node
     if isinstance(node, nodes.DurationLiteral):
         return _duration(node)
-    if isinstance(node, _ARITHMETIC):
-        return _arithmetic(node)
+    if isinstance(node, OPERATORS):
+        return rewrite_operator(node, context)
     if isinstance(node, exp.Cast) and binding_of(node) is not None:
         return rewrite_cast(node, context)
-    if isinstance(node, exp.Neg):
-        inner = node.this.unnest()  # parentheses around it have no type
-        node.set("this", _cast(inner, _DOUBLE) if _kind(inner) == "BOOL" else _as_ticks(inner))
-    elif isinstance(node, exp.Anonymous):
+    if isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))
     elif isinstance(node, _COMPARISONS):
         _align(node, ("this", "expression"), context.timezone)
@@ -121,9 +123,9 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
     for index, argument in enumerate(node.expressions):
         kind = kinds[min(index, len(kinds) - 1)] if kinds else ""
         if kind in _OF_TICKS_TOO:
-            argument = _as_ticks(argument)
-        if kind in _NUMBERS and _kind(argument) == "BOOL":
-            argument = _cast(argument, _INTEGER)
+            argument = as_ticks(argument)
+        if kind in _NUMBERS and kind_of(argument) == "BOOL":
+            argument = cast(argument, _INTEGER)
         made.append(argument)
     return made
 
@@ -137,57 +139,7 @@ def _parameter_kinds(name: str) -> list[str]:
 
 
 def _shifts_a_time(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Add | exp.Sub) and _kind(node) == "TIMESTAMP"
-
-
-def _arithmetic(node: exp.Expr) -> exp.Expr:
-    """Give DOUBLE for numbers, ticks for the difference of times, a time for a time and what moves
-    it.
-    """
-    left, right = node.this, node.expression
-    if binding_of(node) is None:
-        return node
-    if _kind(node) == "TIMESTAMP":
-        return _moved(node, left, right)
-    if "TIMESTAMP" in (_kind(left), _kind(right)):
-        for key in ("this", "expression"):
-            node.set(key, _as_ticks(node.args[key]))
-    if _kind(node) != "BIGINT" and not isinstance(node, exp.Div | exp.Mod):
-        node.set("this", _as_double(node.this))
-    for key in ("this", "expression"):
-        if _kind(node.args[key]) == "BOOL":
-            node.set(key, _cast(node.args[key], _DOUBLE))
-    return node
-
-
-def _moved(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return a time plus or minus a duration or a number of ticks."""
-    time, by = (left, right) if _kind(left) == "TIMESTAMP" else (right, left)
-    if isinstance(by.unnest(), nodes.DurationLiteral):
-        return node
-    binding = binding_of(time)
-    assert binding is not None  # it is a TIMESTAMP
-    kind = type(node)
-    ticks = kind(this=_as_ticks(time), expression=_cast(by, _BIGINT))
-    moved = _call(MOMENTS[binding.precision], ticks)
-    moved.meta[_OF_TICKS] = True
-    return moved
-
-
-def _as_ticks(node: exp.Expr) -> exp.Expr:
-    binding = binding_of(node)
-    if binding is None or binding.kind != "TIMESTAMP":
-        return node
-    if node.meta.get(_OF_TICKS):
-        # else a chain of sums would nest as deep as it is long
-        ticks: exp.Expr = node.expressions[0]
-        return ticks
-    return _call(TICKS[binding.precision], node)
-
-
-def _as_double(node: exp.Expr) -> exp.Expr:
-    """Return *node* as a DOUBLE, so that what is computed from it is one."""
-    return node if _kind(node) == "DOUBLE" else _cast(node, _DOUBLE)
+    return isinstance(node, exp.Add | exp.Sub) and kind_of(node) == "TIMESTAMP"
 
 
 # ---------------------------------------------------------------- comparisons
@@ -232,18 +184,10 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
         ticks = read_time(str(inner.this), precision, timezone)
-        return _call(MOMENTS[precision], exp.Literal.number(ticks))
+        return call(MOMENTS[precision], exp.Literal.number(ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    return _moment(node, precision) if own.type.numeric else node
-
-
-def _moment(node: exp.Expr, precision: str) -> exp.Expr:
-    """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
-    made = _call(MOMENTS[precision], _cast(node, _BIGINT))
-    # DuckDB has no TRY around subqueries and aggregates
-    by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
-    return _call("try", made) if by_row else made
+    return moment(node, precision) if own.type.numeric else node
 
 
 # ---------------------------------------------------------------- columns of the answer
@@ -269,16 +213,3 @@ def assure(item: exp.Expr) -> exp.Expr:
 
 def _is_assured(kind: ColumnType) -> bool:
     return kind.kind in _ASSURED or kind.integer
-
-
-def _kind(node: exp.Expr) -> str:
-    binding = binding_of(node)
-    return binding.kind if binding is not None else ""
-
-
-def _cast(node: exp.Expr, to: exp.DataType) -> exp.Expr:
-    return exp.Cast(this=node, to=to.copy())
-
-
-def _call(name: str, argument: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[argument])

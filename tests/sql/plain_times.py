@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -123,6 +124,14 @@ def _week_case(mode: int) -> Case:
     return f"week(ts, {mode})", _at(lambda at: _week(at.date(), mode))
 
 
+def _months_later(at: datetime, months: int) -> int | None:
+    """Move by the local calendar; what is no day is the month's last."""
+    year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    wall = at.replace(tzinfo=None, day=1, year=year, month=month + 1)
+    last = calendar.monthrange(year, month + 1)[1]
+    return _placed(wall.replace(day=min(at.day, last)), str(at.tzinfo))
+
+
 TIMES: list[Case] = [
     ("now()", lambda r, z: MOMENT // 1_000_000),
     ("now", lambda r, z: MOMENT // 1_000_000),
@@ -156,4 +165,10 @@ TIMES: list[Case] = [
     ("to_timestamp(w, 'YYYY-MM-DD HH24:MI:SS')", _read_seconds),
     ("to_unixtimestamp(w)", lambda r, z: read_time(r["w"], z)),
     ("to_unixtimestamp(w, 1)", lambda r, z: read_time(r["w"], z)),
+    ("ts + 1d", lambda r, z: None if r["ts"] is None else r["ts"] + _DAY),
+    ("ts - 36h + 5", lambda r, z: None if r["ts"] is None else r["ts"] - _DAY * 3 // 2 + 5),
+    ("ts + 1n", _at(lambda at: _months_later(at, 1))),
+    ("ts - 2y", _at(lambda at: _months_later(at, -24))),
+    ("'2024-03-31 12:00:00' - 1d", lambda r, z: (read_time("2024-03-31 12:00:00", z) or 0) - _DAY),
+    ("(1u + '1970-01-01T00:00:00Z') - ts", lambda r, z: None if r["ts"] is None else -r["ts"]),
 ]

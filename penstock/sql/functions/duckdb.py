@@ -43,8 +43,8 @@ class Macro:
 
 @dataclass(frozen=True)
 class PolarsCall:
-    """A call or a CAST that polars computes: constants stand in *call*, columns `a0`, `a1`… are
-    arguments.
+    """A call or an operator that polars computes: constants stand in *call*, columns `a0`, `a1`…
+    are arguments.
     """
 
     name: str
@@ -57,7 +57,8 @@ class PolarsCall:
     @property
     def title(self) -> str:
         """As errors call it."""
-        return "CAST" if isinstance(self.call, exp.Cast) else f"{self.call.this}()"
+        is_call = isinstance(self.call, exp.Anonymous)
+        return f"{self.call.this}()" if is_call else self.call.key.upper()
 
 
 Helper: TypeAlias = "Macro | PolarsCall"
@@ -121,17 +122,21 @@ def polars_call(name: str, constants: tuple[int, ...]) -> DuckForm:
     return make
 
 
-def polars_cast(
-    value: exp.Expr, given: ColumnType, to: exp.Expr, scope: QueryScope
+def polars_expression(
+    name: str,
+    make: Callable[[exp.Column], exp.Expr],
+    value: exp.Expr,
+    given: ColumnType,
+    scope: QueryScope,
 ) -> exp.Anonymous:
-    """Return a CAST of *value* that polars computes.
+    """Return an expression of *value* that polars computes.
 
     Args:
+        name: what DuckDB's name of it begins with.
+        make: makes the expression from the column that stands for *value*.
         given: type of *value*.
-        to: type of the result, as a node.
     """
-    wanted = exp.Cast(this=_column("a0", value), to=to.copy())
-    return _call_polars(scope, "cast", wanted, [value], (given,))
+    return _call_polars(scope, name, make(_column("a0", value)), [value], (given,))
 
 
 def _call_polars(
