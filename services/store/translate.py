@@ -13,17 +13,14 @@ from sqlglot import exp
 
 from penstock.duck import print_query
 from penstock.sql import nodes
-from penstock.sql.relational import AGGREGATE_NAMES, binding_of, note
+from penstock.sql.relational import AGGREGATE_NAMES, binding_of
+from penstock.sql.relational.companions import chosen_by
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
+from services.store.companions import take_companions, time_of
 from services.store.conversions import assure, convert
-from services.store.functions import FUNCTIONS, arguments, function_name
+from services.store.functions import FUNCTIONS, function_name
 from services.store.times import interval
-
-#: functions of the first or last row in time order
-_BY_TIME = frozenset({"first", "last", "last_row"})
-#: functions that choose a row, whose other columns may stand beside them
-_PICKERS = _BY_TIME | {"min", "max"}
 
 
 def query(tree: exp.Query, context: Context) -> str:
@@ -61,10 +58,10 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     items = node.expressions if having is None else [*node.expressions, having.this]
     aggregated = any(aggregates(item) for item in items)
     _group_by_partition(node, aggregated)
-    if not aggregated:
+    if aggregated:
+        take_companions(node, context)
+    else:
         _order_by_time(node, context)
-    elif not node.args.get("group"):
-        _take_companions(node, context)
     if node.args.get("distinct") is not None:
         _order_by_position(node)
     node.set("expressions", [assure(item) for item in node.expressions])
@@ -117,34 +114,6 @@ def aggregates(node: exp.Expr) -> bool:
     )
 
 
-def _take_companions(node: exp.Select, context: Context) -> None:
-    """Let plain columns beside exactly one of min, max, first, last take the values of the row it
-    chose (stream-semantics 8).
-    """
-    chosen = [n for e in node.expressions for n in e.walk() if function_name(n) in _PICKERS]
-    bound = context.first_table
-    if len(chosen) != 1 or bound is None:
-        return
-    picker = function_name(chosen[0])
-    if picker in ("min", "max"):
-        order = arguments(chosen[0])[0]
-    else:
-        order = exp.column(bound.time_column, quoted=True)
-    function = "arg_min" if picker in ("min", "first") else "arg_max"
-
-    def take(item: exp.Expr) -> exp.Expr:
-        if aggregates(item) or not item.find(exp.Column):
-            return item
-        binding = binding_of(item)
-        value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])
-        taken = exp.alias_(value, item.output_name or item.name, quoted=True)
-        if binding is not None:
-            note(taken, binding)
-        return taken
-
-    node.set("expressions", [take(item) for item in node.expressions])
-
-
 # ---------------------------------------------------------------- expressions
 
 
@@ -179,6 +148,9 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
         binding = binding_of(node)
         if binding is not None:
             context = replace(context, precision=binding.precision)
+        chosen = chosen_by(node)
+        if chosen is not None and chosen.time:
+            context = replace(context, time=time_of(chosen))
         return FUNCTIONS[name](args, context)
     return node
 

@@ -21,13 +21,6 @@ PREFIX = "_penstock_"
 Arguments: TypeAlias = list[exp.Expr]
 
 
-class TimedTable(Protocol):
-    """A table of a query."""
-
-    @property
-    def time_column(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class Macro:
     """An expression of DuckDB's under a name; the types of the arguments choose one of several.
@@ -65,8 +58,8 @@ Helper: TypeAlias = "Macro | PolarsCall"
 
 
 class QueryScope(Protocol):
-    """The surroundings of a call: the tables, the session's zone, the statement's moment, the unit
-    of its times.
+    """The surroundings of a call: the session's zone, the statement's moment, the unit of its times
+    and where those are.
     """
 
     @property
@@ -76,10 +69,9 @@ class QueryScope(Protocol):
     @property
     def precision(self) -> str: ...
     @property
-    def first_table(self) -> TimedTable | None: ...
+    def time(self) -> exp.Column | None: ...  # of the rows among which the call chooses
     @property
     def needed(self) -> dict[str, Helper]: ...
-    def of(self, column: exp.Column) -> TimedTable | None: ...
     def is_time(self, node: exp.Expr) -> bool: ...
 
 
