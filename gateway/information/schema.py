@@ -36,6 +36,9 @@ from penstock.sql.statements import Describe, Show
 #: what a query over lists may take; it opens no file
 _BOUNDS = Bounds(memory="256MB", threads=1, seconds=30.0)
 
+#: what a SELECT has that computes nothing
+_WRITTEN = (exp.Select, exp.Alias, exp.Identifier, exp.Literal, exp.Boolean, exp.Null)
+
 #: answers SHOW for a statement and the current database
 _Show = Callable[[Show, str | None], pa.Table]
 
@@ -128,7 +131,7 @@ class Information:
         if not tables and tree.find(exp.Star) is not None:
             raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
         values = session_values(self._viewer.user, database)
-        if not tables and not _calls_only(tree, values):
+        if not tables and not _is_of_session(tree, values):
             return None
         tree = tree.copy()
         lists = self._bind_lists(tree)
@@ -218,8 +221,11 @@ def _list_name(name: str) -> str:
     return name
 
 
-def _calls_only(tree: exp.Query, known: Collection[str]) -> bool:
-    """Tell a SELECT without FROM whose functions DuckDB need not know the time for: `SELECT 1`,
-    `SELECT server_version()`.
+def _is_of_session(tree: exp.Query, known: Collection[str]) -> bool:
+    """Tell a SELECT without FROM that is about the session, or has nothing to compute: `SELECT 1`,
+    `SELECT server_version()`. Any other is computed where queries are.
     """
-    return {f.name.lower() for f in tree.find_all(exp.Anonymous)} <= set(known)
+    calls = {call.name.lower() for call in tree.find_all(exp.Anonymous)}
+    if calls:
+        return calls <= set(known)
+    return all(isinstance(node, _WRITTEN) for node in tree.walk())

@@ -111,6 +111,9 @@ class _PolarsFunction:
 
     def _expected_types(self) -> Iterable[ColumnType]:
         """Return a type that each column may have, to find the type of the result."""
+        if self._call.types:
+            yield from self._call.types
+            return
         function = REGISTRY[str(self._call.call.this)]
         for i, node in enumerate(self._call.call.expressions):
             if isinstance(node, exp.Column):
@@ -136,7 +139,7 @@ class _PolarsFunction:
         for name, argument in zip(self._names, arguments, strict=True):
             kind = column_type(argument.type)
             if kind is None:
-                raise SqlSemanticError(f"{self._call.call.this}() does not take {argument.type}")
+                raise SqlSemanticError(f"{self._call.title} does not take {argument.type}")
             types.append(kind)
             columns.append(self._ticks(pl.Series(name, pl.from_arrow(argument)), kind))
         compiled = self._compile(tuple(types))

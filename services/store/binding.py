@@ -42,27 +42,13 @@ class Context:
     needed: dict[str, Helper] = field(default_factory=dict)
     #: unit of the ticks that a call's times have
     precision: str = "ms"
-
-    @property
-    def first_table(self) -> BoundTable | None:
-        """The first table of the query."""
-        return next(iter(self.tables.values()), None)
+    #: time of the rows among which a call chooses
+    time: exp.Column | None = None
 
     def is_time(self, node: exp.Expr) -> bool:
         """Tell if *node* is bound to a TIMESTAMP."""
         binding = binding_of(node)
         return binding is not None and binding.kind == "TIMESTAMP"
-
-    def of(self, column: exp.Column) -> BoundTable | None:
-        """Return the table of a column, where that is clear."""
-        if column.table:
-            return self.tables.get(column.table.lower())
-        having = [
-            b for b in self.tables.values() if column.name.lower() in {c.lower() for c in b.columns}
-        ]
-        if len(having) == 1:
-            return having[0]
-        return self.first_table if len(self.tables) == 1 else None
 
 
 def columns_of(table: Table, *, child: bool = False) -> TableColumns:

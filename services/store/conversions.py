@@ -16,15 +16,20 @@ from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
+from services.store.arithmetic import (
+    OPERATORS,
+    as_ticks,
+    call,
+    cast,
+    kind_of,
+    moment,
+    rewrite_operator,
+)
+from services.store.binding import Context
+from services.store.casts import MOMENTS, rewrite_cast
 from services.store.times import read_time
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
-#: functions from a time to ticks, and back
-_TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
-_MOMENTS = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}
-#: key of a note in `meta`: this call makes a time of ticks
-_OF_TICKS = "of_ticks"
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -36,15 +41,14 @@ _OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
 #: functions with a value that stands for one that is not there
 _WITH_DEFAULT = frozenset(("lag", "lead"))
 _INTEGER = exp.DataType.build("INTEGER")
-_BIGINT = exp.DataType.build("BIGINT")
 _DOUBLE = exp.DataType.build("DOUBLE")
 _TIMESTAMP = exp.DataType.build("TIMESTAMP")
 
 
-def convert(tree: exp.Query, timezone: str) -> None:
+def convert(tree: exp.Query, context: Context) -> None:
     """Convert the values of a bound tree, in place."""
     for node in reversed(list(tree.walk(bfs=True))):
-        made = _convert(node, timezone)
+        made = _convert(node, context)
         if made is not node and node.parent is not None:
             binding = binding_of(node)
             if binding is not None:
@@ -52,24 +56,23 @@ def convert(tree: exp.Query, timezone: str) -> None:
             node.replace(made)
 
 
-def _convert(node: exp.Expr, timezone: str) -> exp.Expr:
+def _convert(node: exp.Expr, context: Context) -> exp.Expr:
     if isinstance(node, exp.Literal):
         return _number(node) if _is_value(node) else node
     if isinstance(node, nodes.DurationLiteral):
         return _duration(node)
-    if isinstance(node, _ARITHMETIC):
-        return _arithmetic(node)
-    if isinstance(node, exp.Neg):
-        inner = node.this.unnest()  # parentheses around it have no type
-        node.set("this", _cast(inner, _DOUBLE) if _kind(inner) == "BOOL" else _as_ticks(inner))
-    elif isinstance(node, exp.Anonymous):
+    if isinstance(node, OPERATORS):
+        return rewrite_operator(node, context)
+    if isinstance(node, exp.Cast) and binding_of(node) is not None:
+        return rewrite_cast(node, context)
+    if isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))
     elif isinstance(node, _COMPARISONS):
-        _align(node, ("this", "expression"), timezone)
+        _align(node, ("this", "expression"), context.timezone)
     elif isinstance(node, exp.Between):
-        _align(node, ("this", "low", "high"), timezone)
+        _align(node, ("this", "low", "high"), context.timezone)
     elif isinstance(node, exp.In):
-        _align_list(node, timezone)
+        _align_list(node, context.timezone)
     return node
 
 
@@ -124,9 +127,9 @@ def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
     for index, argument in enumerate(node.expressions):
         kind = kinds[min(index, len(kinds) - 1)] if kinds else ""
         if kind in _OF_TICKS_TOO:
-            argument = _as_ticks(argument)
-        if kind in _NUMBERS and _kind(argument) == "BOOL":
-            argument = _cast(argument, _INTEGER)
+            argument = as_ticks(argument)
+        if kind in _NUMBERS and kind_of(argument) == "BOOL":
+            argument = cast(argument, _INTEGER)
         made.append(argument)
     return made
 
@@ -152,57 +155,7 @@ def _parameter_kinds(name: str) -> list[str]:
 
 
 def _shifts_a_time(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Add | exp.Sub) and _kind(node) == "TIMESTAMP"
-
-
-def _arithmetic(node: exp.Expr) -> exp.Expr:
-    """Give DOUBLE for numbers, ticks for the difference of times, a time for a time and what moves
-    it.
-    """
-    left, right = node.this, node.expression
-    if binding_of(node) is None:
-        return node
-    if _kind(node) == "TIMESTAMP":
-        return _moved(node, left, right)
-    if "TIMESTAMP" in (_kind(left), _kind(right)):
-        for key in ("this", "expression"):
-            node.set(key, _as_ticks(node.args[key]))
-    if _kind(node) != "BIGINT" and not isinstance(node, exp.Div | exp.Mod):
-        node.set("this", _as_double(node.this))
-    for key in ("this", "expression"):
-        if _kind(node.args[key]) == "BOOL":
-            node.set(key, _cast(node.args[key], _DOUBLE))
-    return node
-
-
-def _moved(node: exp.Expr, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Return a time plus or minus a duration or a number of ticks."""
-    time, by = (left, right) if _kind(left) == "TIMESTAMP" else (right, left)
-    if isinstance(by.unnest(), nodes.DurationLiteral):
-        return node
-    binding = binding_of(time)
-    assert binding is not None  # it is a TIMESTAMP
-    kind = type(node)
-    ticks = kind(this=_as_ticks(time), expression=_cast(by, _BIGINT))
-    moved = _call(_MOMENTS[binding.precision], ticks)
-    moved.meta[_OF_TICKS] = True
-    return moved
-
-
-def _as_ticks(node: exp.Expr) -> exp.Expr:
-    binding = binding_of(node)
-    if binding is None or binding.kind != "TIMESTAMP":
-        return node
-    if node.meta.get(_OF_TICKS):
-        # else a chain of sums would nest as deep as it is long
-        ticks: exp.Expr = node.expressions[0]
-        return ticks
-    return _call(_TICKS[binding.precision], node)
-
-
-def _as_double(node: exp.Expr) -> exp.Expr:
-    """Return *node* as a DOUBLE, so that what is computed from it is one."""
-    return node if _kind(node) == "DOUBLE" else _cast(node, _DOUBLE)
+    return isinstance(node, exp.Add | exp.Sub) and kind_of(node) == "TIMESTAMP"
 
 
 # ---------------------------------------------------------------- comparisons
@@ -247,18 +200,10 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
         ticks = read_time(str(inner.this), precision, timezone)
-        return _call(_MOMENTS[precision], exp.Literal.number(ticks))
+        return call(MOMENTS[precision], exp.Literal.number(ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    return _moment(node, precision) if own.type.numeric else node
-
-
-def _moment(node: exp.Expr, precision: str) -> exp.Expr:
-    """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
-    made = _call(_MOMENTS[precision], _cast(node, _BIGINT))
-    # DuckDB has no TRY around subqueries and aggregates
-    by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
-    return _call("try", made) if by_row else made
+    return moment(node, precision) if own.type.numeric else node
 
 
 # ---------------------------------------------------------------- columns of the answer
@@ -284,16 +229,3 @@ def assure(item: exp.Expr) -> exp.Expr:
 
 def _is_assured(kind: ColumnType) -> bool:
     return kind.kind in _ASSURED or kind.integer
-
-
-def _kind(node: exp.Expr) -> str:
-    binding = binding_of(node)
-    return binding.kind if binding is not None else ""
-
-
-def _cast(node: exp.Expr, to: exp.DataType) -> exp.Expr:
-    return exp.Cast(this=node, to=to.copy())
-
-
-def _call(name: str, argument: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=[argument])

@@ -21,7 +21,7 @@ from services.store.functions import function_name
 _FORM = re.compile(r"\(x (\w+)")
 
 
-def chosen(made: exp.Expr, call: exp.Anonymous, context: Context) -> exp.Expr:
+def with_form(made: exp.Expr, call: exp.Anonymous, context: Context) -> exp.Expr:
     """Return *made*, a call for DuckDB, of the one form that the type of its argument asks for.
 
     Args:

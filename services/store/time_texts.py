@@ -12,6 +12,7 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.relational import Binding, binding_of
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
+from services.store.casts import constant
 from services.store.times import literal_ticks
 
 _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
@@ -20,7 +21,7 @@ _NO_CAST = re.compile(r'timestamp field .*?"(.*?)"(?:,| when|$)')
 
 
 def check_times(tree: exp.Query, statement: Query, timezone: str) -> None:
-    """Refuse a literal beside a time that is no time, where it stands. *tree* is bound.
+    """Refuse a literal beside a time, or as one, that is no time, where it stands. *tree* is bound.
 
     Raises:
         SqlSemanticError
@@ -33,6 +34,19 @@ def check_times(tree: exp.Query, statement: Query, timezone: str) -> None:
         for side in sides:
             if isinstance(side, exp.Literal) and not _is_time(side, time.precision, timezone):
                 raise _no_time(side.name, statement, side)
+    for cast in tree.find_all(exp.Cast):
+        _check_cast(cast, statement, timezone)
+
+
+def _check_cast(node: exp.Cast, statement: Query, timezone: str) -> None:
+    """Refuse `TIMESTAMP 'text'` and CAST of a text that is written there and is no time."""
+    made = _time_of(node)
+    text = node.this.unnest()
+    if made is None or not isinstance(text, exp.Literal) or not text.is_string:
+        return
+    if constant(node, made.precision, timezone) is None:
+        # TIMESTAMP '…' knows its place as a whole
+        raise _no_time(text.name, statement, text if "start" in text.meta else node)
 
 
 def _sides(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -58,10 +72,8 @@ def explain_cast(error: duckdb.Error, statement: Query) -> SqlSemanticError | No
     if not isinstance(error, duckdb.ConversionException) or match is None:
         return None
     text = match.group(1)
-    same = [x for x in statement.query.find_all(exp.Literal) if x.is_string and x.this == text]
-    # TIMESTAMP '…' knows its place as a whole
-    at = same[0] if same and "start" in same[0].meta else same[0].parent if same else None
-    return _no_time(text, statement, at)
+    same = (x for x in statement.query.find_all(exp.Literal) if x.is_string and x.this == text)
+    return _no_time(text, statement, next(same, None))
 
 
 def _no_time(text: str, statement: Query, at: exp.Expr | None) -> SqlSemanticError:

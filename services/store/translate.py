@@ -13,19 +13,16 @@ from sqlglot import exp
 
 from penstock.duck import print_query
 from penstock.sql import nodes
-from penstock.sql.relational import AGGREGATE_NAMES, binding_of, called, is_over, note
+from penstock.sql.relational import AGGREGATE_NAMES, binding_of, called, is_over
+from penstock.sql.relational.companions import chosen_by
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
+from services.store.companions import take_companions, time_of
 from services.store.conversions import assure, convert
 from services.store.functions import FUNCTIONS, arguments, function_name
 from services.store.over import filtered, spread_over
-from services.store.overloads import chosen
+from services.store.overloads import with_form
 from services.store.times import interval
-
-#: functions of the first or last row in time order
-_BY_TIME = frozenset({"first", "last", "last_row"})
-#: functions that choose a row, whose other columns may stand beside them
-_PICKERS = _BY_TIME | {"min", "max"}
 
 
 def query(tree: exp.Query, context: Context) -> str:
@@ -33,7 +30,7 @@ def query(tree: exp.Query, context: Context) -> str:
     clauses have been evaluated away.
     """
     converted = tree.copy()
-    convert(converted, context.timezone)
+    convert(converted, context)
     selected = converted.transform(_select, context, copy=False)
     rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
@@ -64,10 +61,10 @@ def _select(node: exp.Expr, context: Context) -> exp.Expr:
     items = [*node.expressions, *conditions]
     aggregated = any(aggregates(item) for item in items)
     _group_by_partition(node, aggregated)
-    if not aggregated:
+    if aggregated:
+        take_companions(node, context)
+    else:
         _order_by_time(node, context)
-    elif not node.args.get("group"):
-        _take_companions(node, context)
     if node.args.get("distinct") is not None:
         _order_by_position(node)
     node.set("expressions", [assure(item) for item in node.expressions])
@@ -120,34 +117,6 @@ def aggregates(node: exp.Expr) -> bool:
     )
 
 
-def _take_companions(node: exp.Select, context: Context) -> None:
-    """Let plain columns beside exactly one of min, max, first, last take the values of the row it
-    chose (stream-semantics 8).
-    """
-    chosen = [n for e in node.expressions for n in e.walk() if function_name(n) in _PICKERS]
-    bound = context.first_table
-    if len(chosen) != 1 or bound is None:
-        return
-    picker = function_name(chosen[0])
-    if picker in ("min", "max"):
-        order = arguments(chosen[0])[0]
-    else:
-        order = exp.column(bound.time_column, quoted=True)
-    function = "arg_min" if picker in ("min", "first") else "arg_max"
-
-    def take(item: exp.Expr) -> exp.Expr:
-        if aggregates(item) or not item.find(exp.Column):
-            return item
-        binding = binding_of(item)
-        value = exp.Anonymous(this=function, expressions=[item.unalias().copy(), order.copy()])
-        taken = exp.alias_(value, item.output_name or item.name, quoted=True)
-        if binding is not None:
-            note(taken, binding)
-        return taken
-
-    node.set("expressions", [take(item) for item in node.expressions])
-
-
 # ---------------------------------------------------------------- expressions
 
 
@@ -182,8 +151,6 @@ def _replace_own(node: exp.Expr) -> exp.Expr | None:
         return interval(node.duration)
     if isinstance(node, nodes.MatchRegex):
         return exp.Anonymous(this="regexp_matches", expressions=[node.this, node.expression])
-    if isinstance(node, nodes.TypeName):
-        return exp.DataType.build(_cast_type(node.name), dialect="duckdb", udt=True)
     return None
 
 
@@ -202,7 +169,10 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
         binding = binding_of(node)
         if binding is not None:
             context = replace(context, precision=binding.precision)
-        return chosen(FUNCTIONS[name](args, context), node, context)
+        chosen = chosen_by(node)
+        if chosen is not None and chosen.time:
+            context = replace(context, time=time_of(chosen))
+        return with_form(FUNCTIONS[name](args, context), node, context)
     return node
 
 
@@ -218,19 +188,3 @@ def _written_as_call(node: exp.Trim) -> exp.Anonymous:
     side = exp.Literal.string(node.args.get("position") or "BOTH")
     what = node.args.get("expression") or exp.Literal.string(" ")
     return exp.Anonymous(this="trim", expressions=[node.this, side, what])
-
-
-def _cast_type(text: str) -> str:
-    head = text.upper().split("(")[0].strip()
-    return {
-        "TINYINT UNSIGNED": "UTINYINT",
-        "SMALLINT UNSIGNED": "USMALLINT",
-        "INT UNSIGNED": "UINTEGER",
-        "BIGINT UNSIGNED": "UBIGINT",
-        "NCHAR": "VARCHAR",
-        "BINARY": "VARCHAR",
-        "VARBINARY": "BLOB",
-        "JSON": "VARCHAR",
-        "INT": "INTEGER",
-        "BOOL": "BOOLEAN",
-    }.get(head, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -35,7 +36,8 @@ def _placed(wall: datetime, zone: str) -> int | None:
     return _ticks(moment)
 
 
-def _read(text: str | None, zone: str) -> int | None:
+def read_time(text: str | None, zone: str) -> int | None:
+    """Return the ticks of a text in ISO form; None where it is none."""
     if text is None:
         return None
     try:
@@ -48,7 +50,7 @@ def _read(text: str | None, zone: str) -> int | None:
 def _read_seconds(row: Row, zone: str) -> int | None:
     """Read `YYYY-MM-DD HH24:MI:SS`; what stands behind does not matter."""
     found = re.match(r"(\d+-\d+-\d+)\s+(\d+:\d+:\d+)", row["w"] or "")
-    return None if found is None else _read(f"{found[1]} {found[2]}", zone)
+    return None if found is None else read_time(f"{found[1]} {found[2]}", zone)
 
 
 def _week(day: date, mode: int) -> int:
@@ -122,6 +124,14 @@ def _week_case(mode: int) -> Case:
     return f"week(ts, {mode})", _at(lambda at: _week(at.date(), mode))
 
 
+def _months_later(at: datetime, months: int) -> int | None:
+    """Move by the local calendar; what is no day is the month's last."""
+    year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    wall = at.replace(tzinfo=None, day=1, year=year, month=month + 1)
+    last = calendar.monthrange(year, month + 1)[1]
+    return _placed(wall.replace(day=min(at.day, last)), str(at.tzinfo))
+
+
 TIMES: list[Case] = [
     ("now()", lambda r, z: MOMENT // 1_000_000),
     ("now", lambda r, z: MOMENT // 1_000_000),
@@ -137,7 +147,9 @@ TIMES: list[Case] = [
     (
         "date(w)",
         lambda r, z: (
-            None if _read(r["w"], z) is None else str(_local(_read(r["w"], z) or 0, z).date())
+            None
+            if read_time(r["w"], z) is None
+            else str(_local(read_time(r["w"], z) or 0, z).date())
         ),
     ),
     ("day(ts)", _at(lambda at: at.day)),
@@ -151,6 +163,12 @@ TIMES: list[Case] = [
     ("to_iso8601(ts, '+05:30')", _iso_at),
     ("to_char(ts, 'YYYY/MM/DD HH12:MI:SS.MS PM DY \"at\" DDD')", _at(_char)),
     ("to_timestamp(w, 'YYYY-MM-DD HH24:MI:SS')", _read_seconds),
-    ("to_unixtimestamp(w)", lambda r, z: _read(r["w"], z)),
-    ("to_unixtimestamp(w, 1)", lambda r, z: _read(r["w"], z)),
+    ("to_unixtimestamp(w)", lambda r, z: read_time(r["w"], z)),
+    ("to_unixtimestamp(w, 1)", lambda r, z: read_time(r["w"], z)),
+    ("ts + 1d", lambda r, z: None if r["ts"] is None else r["ts"] + _DAY),
+    ("ts - 36h + 5", lambda r, z: None if r["ts"] is None else r["ts"] - _DAY * 3 // 2 + 5),
+    ("ts + 1n", _at(lambda at: _months_later(at, 1))),
+    ("ts - 2y", _at(lambda at: _months_later(at, -24))),
+    ("'2024-03-31 12:00:00' - 1d", lambda r, z: (read_time("2024-03-31 12:00:00", z) or 0) - _DAY),
+    ("(1u + '1970-01-01T00:00:00Z') - ts", lambda r, z: None if r["ts"] is None else -r["ts"]),
 ]

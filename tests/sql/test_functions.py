@@ -10,6 +10,7 @@ import pytest
 
 from penstock.sql.functions import REGISTRY
 from tests.sql.engines import DuckRows, frame_of, polars_values
+from tests.sql.plain_casts import CASTS, TIME_CASTS
 from tests.sql.plain_numbers import CHOICES, NUMBERS, Case
 from tests.sql.plain_text import OPERATORS, TEXTS
 from tests.sql.plain_times import TIMES
@@ -19,8 +20,8 @@ ROWS = make_rows()
 FRAME = frame_of(ROWS)
 DUCK = DuckRows(FRAME)
 CASES = [
-    *((case, ZONES[:1]) for case in (*NUMBERS, *CHOICES, *TEXTS, *OPERATORS)),
-    *((case, ZONES) for case in TIMES),
+    *((case, ZONES[:1]) for case in (*NUMBERS, *CHOICES, *TEXTS, *OPERATORS, *CASTS)),
+    *((case, ZONES) for case in (*TIMES, *TIME_CASTS)),
 ]
 
 

@@ -10,10 +10,12 @@ import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile.compiler import Compiler, NodeCompiler
+from penstock.sql.compile.constants import ticks_of
 from penstock.sql.compile.leaves import number
 from penstock.sql.functions.base import BIGINT, DOUBLE, NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.exact import finite, quotient, remainder, tick_sum
 from penstock.sql.functions.time import shift
+from penstock.sql.words import TIME_FORMS
 
 #: an infinite value or NaN on the left side stays one: a chain of these makes NULL of it once, at
 #: its end
@@ -65,11 +67,27 @@ def _sum(compiler: Compiler, node: exp.Binary, left: Compiled, right: Compiled) 
         if minus:
             compiler.mismatch(node, "-:", left.type, right.type)
         return _shift_time(compiler, node, right, left)
+    text, by = (left, right) if right.duration is not None else (right, left)
+    if text.literal and text.type.text and by.duration is not None:
+        place = node.left if text is left else node.right
+        if minus and text is right:
+            compiler.refuse(node, "a time cannot be subtracted from a duration", code="E_TYPE")
+        return _shift_time(compiler, node, _constant_time(compiler, text, place), by)
     a = compiler.double(left, node.left)
     b = compiler.double(right, node.right)
     if left.duration is not None and right.duration is not None:
         return Compiled(tick_sum(left.expr, right.expr, minus), BIGINT)
     return _finite(a - b if minus else a + b)
+
+
+def _constant_time(compiler: Compiler, text: Compiled, node: exp.Expr) -> Compiled:
+    """Return the time that a text beside a duration is."""
+    ticks = ticks_of(str(text.value), compiler.scope.precision, compiler.scope.timezone)
+    if ticks is None:
+        compiler.refuse(
+            node, f"'{str(text.value)[:64]}' is no time", code="E_TYPE", hint=TIME_FORMS
+        )
+    return Compiled(pl.lit(ticks, pl.Int64), TIMESTAMP, literal=True, value=ticks)
 
 
 def _time_difference(

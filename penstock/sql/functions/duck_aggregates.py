@@ -15,9 +15,9 @@ from penstock.sql.functions.duckdb import PREFIX, Arguments, DuckForm, Macro, Qu
 from penstock.sql.functions.macros import FINITE, finite
 
 #: true for NaN; of other types nothing is
-_NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
+NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
 #: `x` where it counts. A FILTER with the same condition takes twice as long.
-_KNOWN = f"CASE WHEN NOT {_NAN.name}(x) THEN x END"
+_KNOWN = f"CASE WHEN NOT {NAN.name}(x) THEN x END"
 _KNOWN_DOUBLE = "CASE WHEN NOT isnan(x) THEN x END"
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _UNSIGNED = tuple(f"U{kind}" for kind in _SIGNED)
@@ -67,7 +67,7 @@ def _number(name: str) -> DuckForm:
 
 def _value(name: str, function: str) -> DuckForm:
     """Return the form of an aggregate that *function* of DuckDB's computes for any type."""
-    return _of_the_set(macro(name, f"(x) AS {function}({_KNOWN})", calls=(_NAN,)))
+    return _of_the_set(macro(name, f"(x) AS {function}({_KNOWN})", calls=(NAN,)))
 
 
 def _write_sum(own: str, word: str) -> DuckForm:
@@ -82,7 +82,7 @@ def _write_sum(own: str, word: str) -> DuckForm:
 
 
 def _write_count(own: str, word: str) -> DuckForm:
-    return macro(own, f"(x) AS count({word}{_KNOWN})", calls=(_NAN,))
+    return macro(own, f"(x) AS count({word}{_KNOWN})", calls=(NAN,))
 
 
 #: exact whatever is between; NULL where the whole does not fit
@@ -120,17 +120,11 @@ def by_time(name: str, function: str, *, with_null: bool = False) -> DuckForm:
         with_null: the row counts, too, whose value is NULL.
     """
     value = "x" if with_null else _KNOWN
-    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (_NAN,))
+    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (NAN,))
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
-        column = _values(args)[0]
-        bound = scope.of(column) if isinstance(column, exp.Column) else None
-        bound = bound or scope.first_table
-        if bound is None:
-            raise SqlSemanticError("first and last need a table with a time column")
-        table = column.table if isinstance(column, exp.Column) else None
-        time = exp.column(bound.time_column, table=table or None, quoted=True)
-        return pick([column, time], scope)
+        assert scope.time is not None  # the binder has seen to it
+        return pick([_values(args)[0], scope.time.copy()], scope)
 
     return make
 

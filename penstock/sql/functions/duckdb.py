@@ -14,17 +14,11 @@ from typing import Protocol, TypeAlias
 from sqlglot import exp
 
 from penstock.sql.source import mark, span_of
+from penstock.types import ColumnType
 
 #: names of what this code adds to DuckDB
 PREFIX = "_penstock_"
 Arguments: TypeAlias = list[exp.Expr]
-
-
-class TimedTable(Protocol):
-    """A table of a query."""
-
-    @property
-    def time_column(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -42,20 +36,30 @@ class Macro:
 
 @dataclass(frozen=True)
 class PolarsCall:
-    """A call that polars computes: constants stand in *call*, columns `a0`, `a1`… are arguments."""
+    """A call or an operator that polars computes: constants stand in *call*, columns `a0`, `a1`…
+    are arguments.
+    """
 
     name: str
-    call: exp.Anonymous
+    call: exp.Expr
     precision: str
     timezone: str
+    #: types of the columns, where they are known before there are rows
+    types: tuple[ColumnType, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """As errors call it."""
+        is_call = isinstance(self.call, exp.Anonymous)
+        return f"{self.call.this}()" if is_call else self.call.key.upper()
 
 
 Helper: TypeAlias = "Macro | PolarsCall"
 
 
 class QueryScope(Protocol):
-    """The surroundings of a call: the tables, the session's zone, the statement's moment, the unit
-    of its times.
+    """The surroundings of a call: the session's zone, the statement's moment, the unit of its times
+    and where those are.
     """
 
     @property
@@ -65,10 +69,9 @@ class QueryScope(Protocol):
     @property
     def precision(self) -> str: ...
     @property
-    def first_table(self) -> TimedTable | None: ...
+    def time(self) -> exp.Column | None: ...  # of the rows among which the call chooses
     @property
     def needed(self) -> dict[str, Helper]: ...
-    def of(self, column: exp.Column) -> TimedTable | None: ...
     def is_time(self, node: exp.Expr) -> bool: ...
 
 
@@ -106,14 +109,42 @@ def polars_call(name: str, constants: tuple[int, ...]) -> DuckForm:
             for i, arg in enumerate(args)
         ]
         wanted = exp.Anonymous(this=name, expressions=[node.copy() for node in template])
-        helper = _find(scope, wanted)
-        if helper is None:
-            own = f"{PREFIX}{name}_{len(scope.needed)}"
-            helper = PolarsCall(own, wanted, scope.precision, scope.timezone)
-            scope.needed[own] = helper
-        return exp.Anonymous(this=helper.name, expressions=[args[i] for i in columns])
+        return _call_polars(scope, name, wanted, [args[i] for i in columns])
 
     return make
+
+
+def polars_expression(
+    name: str,
+    make: Callable[[exp.Column], exp.Expr],
+    value: exp.Expr,
+    given: ColumnType,
+    scope: QueryScope,
+) -> exp.Anonymous:
+    """Return an expression of *value* that polars computes.
+
+    Args:
+        name: what DuckDB's name of it begins with.
+        make: makes the expression from the column that stands for *value*.
+        given: type of *value*.
+    """
+    return _call_polars(scope, name, make(_column("a0", value)), [value], (given,))
+
+
+def _call_polars(
+    scope: QueryScope,
+    name: str,
+    wanted: exp.Expr,
+    arguments: Arguments,
+    types: tuple[ColumnType, ...] = (),
+) -> exp.Anonymous:
+    """Return a call of the polars function that computes *wanted*, which the query then needs."""
+    helper = _find(scope, wanted)
+    if helper is None:
+        own = f"{PREFIX}{name}_{len(scope.needed)}"
+        helper = PolarsCall(own, wanted, scope.precision, scope.timezone, types)
+        scope.needed[own] = helper
+    return exp.Anonymous(this=helper.name, expressions=arguments)
 
 
 def _column(name: str, argument: exp.Expr) -> exp.Column:
@@ -125,7 +156,7 @@ def _column(name: str, argument: exp.Expr) -> exp.Column:
     return column
 
 
-def _find(scope: QueryScope, wanted: exp.Anonymous) -> PolarsCall | None:
+def _find(scope: QueryScope, wanted: exp.Expr) -> PolarsCall | None:
     """Return the helper that another call of the query has for the same work."""
     for known in scope.needed.values():
         if not isinstance(known, PolarsCall):

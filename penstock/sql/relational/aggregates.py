@@ -10,6 +10,7 @@ from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.aggregate import AggregateFunction
 from penstock.sql.functions.base import BIGINT, NULL, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
+from penstock.sql.relational.companions import BY_TIME, chosen_among, note_chosen
 from penstock.sql.relational.signatures import result_type
 from penstock.types import ColumnType
 
@@ -99,7 +100,22 @@ def _check(
             hint="write CAST(… AS DOUBLE)",
         )
     _check_parameters(typer, node, name, arguments[1:], hint)
+    if function.chooses:
+        _note_rows(typer, node, name, arguments[0])
     return function.returns(kind)
+
+
+def _note_rows(typer: ExpressionTyper, node: exp.Anonymous, name: str, argument: exp.Expr) -> None:
+    """Note among which rows a call chooses."""
+    chosen = chosen_among(typer.names, argument)
+    if name in BY_TIME and not chosen.time:
+        typer.refuse(
+            node,
+            f"{name}() needs a table whose first column is a time",
+            code="E_FUNCTION_ARGUMENT",
+            hint="let the subquery select the time first, or use max() or min()",
+        )
+    note_chosen(node, chosen)
 
 
 def _check_parameters(

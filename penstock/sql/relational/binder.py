@@ -11,7 +11,8 @@ from penstock.sql.compile import Functions, nothing
 from penstock.sql.functions.base import common
 from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
-from penstock.sql.relational.grouping import Keys, check_grouping, chooses_a_row
+from penstock.sql.relational.companions import find_chooser
+from penstock.sql.relational.grouping import Keys, check_grouping, tell_apart
 from penstock.sql.relational.relations import (
     Alias,
     Output,
@@ -353,6 +354,9 @@ class _SelectBinder:
     def _check_grouping(self, keys: Keys) -> None:
         if not self._grouped.aggregates and self._select.args.get("group") is None:
             return
-        if not keys and chooses_a_row(self._items):
-            return
-        check_grouping(self._grouped, keys, self._names, self._typer.refuse)
+        chooser = find_chooser(self._items)
+        if chooser is not None:
+            tell_apart(chooser, keys)
+        check_grouping(
+            self._grouped, keys, self._names, self._typer.refuse, chooses=chooser is not None
+        )

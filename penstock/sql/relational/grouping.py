@@ -4,12 +4,18 @@ row that min, max, first or last chose.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from penstock.sql.functions import AGGREGATES
 from penstock.sql.relational.bindings import binding_of, note
+from penstock.sql.relational.companions import (
+    chosen_among,
+    chosen_by,
+    note_chosen,
+    note_companion,
+)
 from penstock.sql.relational.names import Refuse
-from penstock.sql.relational.over import is_filtered
 from penstock.sql.relational.relations import SelectScope
 from penstock.sql.relational.typer import Clause
 
@@ -49,31 +55,23 @@ class Keys:
         return False
 
 
-def chooses_a_row(items: list[exp.Expr]) -> bool:
-    """Tell if exactly one call of the select list chooses a row, whose other columns may stand
-    beside it.
-    """
-    if any(item.find(exp.Window) is not None for item in items):
-        return False
-    chosen = [
-        call
-        for item in items
-        for call in item.find_all(exp.Anonymous)
-        if (found := AGGREGATES.get(str(call.this).lower())) is not None and found.chooses
-        if not is_filtered(call)
-    ]
-    return len(chosen) == 1
-
-
-def check_grouping(clause: Clause, keys: Keys, scope: SelectScope, refuse: Refuse) -> None:
+def check_grouping(
+    clause: Clause, keys: Keys, scope: SelectScope, refuse: Refuse, *, chooses: bool
+) -> None:
     """Refuse the first plain column of *clause* that has no one value in a group. A tag has one
     where rows are grouped by tbname.
+
+    Args:
+        chooses: one call of the select list chooses a row, whose columns may stand beside it.
     """
     for column, place in clause.plain:
         if keys.cover(column, place):
             continue
+        if chooses:
+            note_companion(column)
+            continue
         if keys.has_tables_of(place[0]) and _is_tag(scope, place):
-            _take_latest(column)
+            _take_latest(column, scope)
             continue
         name = column.name
         grouped = f"GROUP BY {name}" if not keys else f"{name} in GROUP BY"
@@ -85,14 +83,22 @@ def check_grouping(clause: Clause, keys: Keys, scope: SelectScope, refuse: Refus
         )
 
 
+def tell_apart(chooser: exp.Anonymous, keys: Keys) -> None:
+    """Leave out `tbname` from what tells rows apart where they are grouped by it."""
+    chosen = chosen_by(chooser)
+    if chosen is not None and keys.has_tables_of(chosen.relation.lower()):
+        note_chosen(chooser, replace(chosen, by_table=False))
+
+
 def _is_tag(scope: SelectScope, place: tuple[str, str]) -> bool:
     relation = scope.relation(place[0])
     return relation is not None and place[1] in relation.table.tags
 
 
-def _take_latest(column: exp.Column) -> None:
+def _take_latest(column: exp.Column, scope: SelectScope) -> None:
     """Take the tag of the latest row, because older rows have what it was in their time."""
     call: exp.Expr = exp.Anonymous(this="last_row", expressions=[column.copy()])
+    note_chosen(call, chosen_among(scope, column))
     binding = binding_of(column)
     is_item = isinstance(column.parent, exp.Select)
     made = exp.alias_(call, column.name, quoted=True) if is_item else call

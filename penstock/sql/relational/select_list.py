@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from penstock.sql.relational.companions import BY_TIME
 from penstock.sql.relational.names import Refuse
 from penstock.sql.relational.relations import Output, Relation, SelectScope
-
-#: functions of the first or last row in time order
-_BY_TIME = frozenset({"first", "last", "last_row"})
 
 
 def write_out(select: exp.Select, scope: SelectScope, refuse: Refuse) -> list[exp.Expr]:
@@ -98,7 +96,7 @@ def _column(relation: Relation | None, column: Output, item: exp.Expr) -> exp.Ex
 
 def is_of_all_columns(item: exp.Expr) -> bool:
     """Tell if *item* is `first(*)`, `last(*)` or `last_row(*)`."""
-    return _name(item) in _BY_TIME and any(isinstance(a, exp.Star) for a in item.expressions)
+    return _name(item) in BY_TIME and any(isinstance(a, exp.Star) for a in item.expressions)
 
 
 def _name(node: exp.Expr) -> str:
@@ -116,7 +114,7 @@ def _call_each(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[e
 def _split_call(item: exp.Expr) -> list[exp.Expr]:
     """Write `last(a, b)` as `last(a), last(b)`."""
     call = item.unalias()
-    if _name(call) not in _BY_TIME or len(call.expressions) < 2:
+    if _name(call) not in BY_TIME or len(call.expressions) < 2:
         return [item]
     name = str(call.this)
     single = (exp.Anonymous(this=name, expressions=[a.copy()]) for a in call.expressions)

@@ -156,8 +156,12 @@ def test_there_are_no_indexes() -> None:
 
 def test_queries_without_a_table() -> None:
     assert ask("SELECT SERVER_VERSION()") == [("3.3.6.0 (penstock)",)]
-    assert ask("SELECT 1 + 1, 'x'") == [(2, "x")]
-    statement = parse_one("SELECT * FROM db.m")
+    assert ask("SELECT 1, 'x' AS a, true, NULL") == [(1, "x", True, None)]
+
+
+@pytest.mark.parametrize("text", ["SELECT * FROM db.m", "SELECT 1 + 1", "SELECT CAST('2' AS INT)"])
+def test_queries_that_are_the_stores(text: str) -> None:
+    statement = parse_one(text)
     assert isinstance(statement, Query)
     assert INFORMATION.query(statement.query) is None
 

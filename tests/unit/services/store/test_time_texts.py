@@ -51,25 +51,33 @@ def test_the_forms_that_the_hint_names_can_be_read(asking: Asking, text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("select", "column"),
+    ("select", "shown", "column"),
     [
-        ("CAST('abc' AS TIMESTAMP)", 13),
-        ("TIMESTAMP '2024-02-30'", 8),
-        ("CAST(w AS TIMESTAMP)", 1),
+        ("CAST('abc' AS TIMESTAMP)", "'abc'", 13),
+        ("TIMESTAMP '2024-02-30'", "'2024-02-30'", 8),
+        ("v, coalesce(ts, (CAST(('') AS TIMESTAMP)))", "''", 31),
     ],
 )
-def test_a_text_that_cannot_be_cast(asking: Asking, select: str, column: int) -> None:
-    sql = f"SELECT {select} AS t FROM plain"
+def test_a_constant_that_is_made_a_time_must_be_one(
+    asking: Asking, select: str, shown: str, column: int
+) -> None:
+    with pytest.raises(SqlError) as caught:
+        asking.rows(f"SELECT {select} AS t FROM plain")
+    error = caught.value
+    assert (error.code, error.message) == ("E_TYPE", f"{shown} is no time")
+    assert (error.line, error.column, error.hint) == (1, column, TIME_FORMS)
+
+
+def test_a_value_that_is_no_time_gives_null(asking: Asking) -> None:
+    assert asking.rows("SELECT CAST(w AS TIMESTAMP) AS t FROM plain") == [(None,)]
+
+
+def test_a_text_that_duckdb_cannot_cast(asking: Asking) -> None:
+    sql = "SELECT date_diff('day', 'abc', ts) AS t FROM plain"
     with pytest.raises(duckdb.ConversionException) as caught:
         asking.rows(sql)
     error = explain_cast(caught.value, statement(sql))
     assert error is not None
-    assert (error.code, error.column, error.hint) == ("E_TYPE", column, TIME_FORMS)
-
-
-def test_other_errors_are_not_of_times(asking: Asking) -> None:
-    sql = "SELECT CAST(w AS INT) AS n FROM plain"
-    with pytest.raises(duckdb.ConversionException) as caught:
-        asking.rows(sql)
-    assert explain_cast(caught.value, statement(sql)) is None
+    assert (error.code, error.column, error.hint) == ("E_TYPE", 25, TIME_FORMS)
     assert explain_cast(duckdb.BinderException("timestamp field 'x'"), statement(sql)) is None
+    assert explain_cast(duckdb.ConversionException("INT32"), statement(sql)) is None

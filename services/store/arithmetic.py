@@ -1,0 +1,169 @@
+"""Operators on numbers, times and bits: what `penstock.sql.compile.arithmetic` computes, as DuckDB
+does. Arithmetic gives DOUBLE, times count in ticks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from penstock.sql import nodes
+from penstock.sql.functions.base import BIGINT, TIMESTAMP
+from penstock.sql.functions.duckdb import polars_expression
+from penstock.sql.relational import Binding, binding_of, note
+from services.store.binding import Context
+from services.store.casts import MOMENTS, TICKS, convert_to
+from services.store.times import read_time
+
+OPERATORS = (
+    exp.Add,
+    exp.Sub,
+    exp.Mul,
+    exp.Div,
+    exp.Mod,
+    exp.Neg,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+)
+#: key of a note in `meta`: this call makes a time of ticks
+_OF_TICKS = "of_ticks"
+_BIGINT = exp.DataType.build("BIGINT")
+_DOUBLE = exp.DataType.build("DOUBLE")
+
+
+def rewrite_operator(node: exp.Expr, context: Context) -> exp.Expr:
+    """Return an operator whose operands are converted already; one that nobody has bound stays as
+    it is.
+    """
+    if binding_of(node) is None:
+        return node
+    if isinstance(node, exp.Neg):
+        return _negative(node)
+    if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
+        return _bits(node, context)
+    return _arithmetic(node, context)
+
+
+def _negative(node: exp.Neg) -> exp.Expr:
+    inner = node.this.unnest()  # parentheses around it have no type
+    if not isinstance(inner, exp.Literal):
+        node.set("this", _as_double(as_ticks(inner)))
+    return node
+
+
+def _bits(node: exp.Expr, context: Context) -> exp.Expr:
+    for key in ("this", "expression"):
+        binding = binding_of(node.args[key])
+        if binding is not None and binding.kind != "NULL":
+            node.set(key, convert_to(node.args[key], binding, Binding(BIGINT), context))
+    return node
+
+
+def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
+    """Give DOUBLE for numbers, ticks for the difference of times, a time for a time and what moves
+    it.
+    """
+    if kind_of(node) == "TIMESTAMP":
+        return _moved(node, context)
+    if "TIMESTAMP" in (kind_of(node.this), kind_of(node.expression)):
+        for key in ("this", "expression"):
+            node.set(key, as_ticks(node.args[key]))
+    if kind_of(node) != "BIGINT" and not isinstance(node, exp.Div):
+        node.set("this", _as_double(node.this))
+    for key in ("this", "expression"):
+        if kind_of(node.args[key]) == "BOOL":
+            node.set(key, cast(node.args[key], _DOUBLE))
+    return node
+
+
+def _moved(node: exp.Expr, context: Context) -> exp.Expr:
+    """Return a time plus or minus a duration or a number of ticks."""
+    time, by = node.this, node.expression
+    if _is_duration(time) or kind_of(by) == "TIMESTAMP":
+        time, by = by, time
+    binding = binding_of(time)
+    if binding is None or binding.kind != "TIMESTAMP":
+        time, binding = _constant_time(time, node, context.timezone)
+    duration = by.unnest()
+    if not isinstance(duration, nodes.DurationLiteral):
+        by = cast(by, _BIGINT)
+    elif duration.duration.natural:
+        return _moved_by_calendar(
+            node, time, duration, replace(context, precision=binding.precision)
+        )
+    else:
+        by = exp.Literal.number(str(duration.duration.ticks(binding.precision)))
+    return _of_ticks(type(node)(this=as_ticks(time), expression=by), binding.precision)
+
+
+def _is_duration(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), nodes.DurationLiteral)
+
+
+def _constant_time(text: exp.Expr, node: exp.Expr, timezone: str) -> tuple[exp.Expr, Binding]:
+    """Return the time that a text is, and what it is bound to: that of the sum *node*."""
+    binding = binding_of(node)
+    assert binding is not None  # `rewrite_operator` looks
+    ticks = read_time(str(text.unnest().this), binding.precision, timezone)
+    made = _of_ticks(exp.Literal.number(str(ticks)), binding.precision)
+    note(made, binding)
+    return made, binding
+
+
+def _of_ticks(ticks: exp.Expr, precision: str) -> exp.Expr:
+    made = call(MOMENTS[precision], ticks)
+    made.meta[_OF_TICKS] = True
+    return made
+
+
+def _moved_by_calendar(
+    node: exp.Expr, time: exp.Expr, by: nodes.DurationLiteral, context: Context
+) -> exp.Expr:
+    """Return a time moved by months or years of the session's zone."""
+
+    def make(column: exp.Column) -> exp.Expr:
+        return type(node)(this=column, expression=by.copy())
+
+    return polars_expression("moved", make, time, TIMESTAMP, context)
+
+
+def as_ticks(node: exp.Expr) -> exp.Expr:
+    """Return a time as its ticks, and anything else as it is."""
+    binding = binding_of(node)
+    if binding is None or binding.kind != "TIMESTAMP":
+        return node
+    if node.meta.get(_OF_TICKS):
+        # else a chain of sums would nest as deep as it is long
+        ticks: exp.Expr = node.expressions[0]
+        return ticks
+    return call(TICKS[binding.precision], node)
+
+
+def _as_double(node: exp.Expr) -> exp.Expr:
+    """Return *node* as a DOUBLE, so that what is computed from it is one."""
+    return node if kind_of(node) == "DOUBLE" else cast(node, _DOUBLE)
+
+
+def moment(node: exp.Expr, precision: str) -> exp.Expr:
+    """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
+    made = call(MOMENTS[precision], cast(node, _BIGINT))
+    # DuckDB has no TRY around subqueries and aggregates
+    by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
+    return call("try", made) if by_row else made
+
+
+def kind_of(node: exp.Expr) -> str:
+    """Return the kind of type that a node is bound to, "" where it is not."""
+    binding = binding_of(node)
+    return binding.kind if binding is not None else ""
+
+
+def cast(node: exp.Expr, to: exp.DataType) -> exp.Expr:
+    """Return DuckDB's own cast."""
+    return exp.Cast(this=node, to=to.copy())
+
+
+def call(name: str, argument: exp.Expr) -> exp.Expr:
+    """Return a call of a function of DuckDB's."""
+    return exp.Anonymous(this=name, expressions=[argument])
