@@ -1,6 +1,6 @@
 """TDengine's REST API: POST /rest/sql[/db] and GET /rest/login, as taosAdapter answers them; and
-POST /v1/query, our own form of the same. GET /v1/info and /v1/dialect tell what this is and what can
-be said to it.
+POST /v1/query, our own form of the same. GET /v1/info and /v1/dialect tell what this is and what
+can be said to it.
 
 Owns reading the parameters and choosing the form of the answer. What a statement does is
 the business of `gateway/statements`.

@@ -143,7 +143,7 @@ def _alike(node: exp.Anonymous) -> list[exp.Expr]:
         duck_type(kind.kind, kind.precision, str(kind.type)), dialect="duckdb", udt=True
     )
     value, count, default = node.expressions
-    return [_cast(value, to), count, _cast(default, to)]
+    return [cast(value, to), count, cast(default, to)]
 
 
 def _parameter_kinds(name: str) -> list[str]:

@@ -14,7 +14,6 @@ from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.base import TIMESTAMP
-from penstock.sql.relational.over import is_filtered
 from penstock.sql.relational.relations import Relation, SelectScope
 
 #: functions of the first or last row in time order
@@ -106,4 +105,9 @@ def _name(call: exp.Anonymous) -> str:
 
 def _chooses(call: exp.Anonymous) -> bool:
     function = AGGREGATES.get(_name(call))
-    return function is not None and function.chooses and not is_filtered(call)
+    return function is not None and function.chooses and not _is_filtered(call)
+
+
+def _is_filtered(call: exp.Anonymous) -> bool:
+    """Tell if *call* stands in front of FILTER: it may have no row to choose."""
+    return isinstance(call.parent, exp.Filter) and call.parent.this is call

@@ -34,11 +34,6 @@ def is_over(call: exp.Expr) -> bool:
     return isinstance(parent, exp.Window) and parent.this is call
 
 
-def is_filtered(call: exp.Expr) -> bool:
-    """Tell if *call* stands in front of FILTER."""
-    return isinstance(call.parent, exp.Filter) and call.parent.this is call
-
-
 def refuse_without_over(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
     """Refuse a function that needs OVER and has none."""
     typer.refuse(
