@@ -69,4 +69,12 @@ def columns_of(table: Table) -> TableColumns:
     """Return what the names of a query may mean in *table*."""
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
     tags = frozenset(t.name.lower() for t in table.tags)
-    return TableColumns(tuple(columns), table.precision, database=table.database, tags=tags)
+    of_supertable = ("tbname",) if table.kind == "stable" else ()
+    key = (table.key_column,) if table.key_column is not None else ()
+    return TableColumns(
+        tuple(columns),
+        table.precision,
+        database=table.database,
+        tags=tags,
+        row_keys=(*of_supertable, *key),
+    )

@@ -6,6 +6,7 @@ from penstock.sql.functions import conditional, convert, math, text, time
 from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
 from penstock.sql.functions.base import REGISTRY
 from penstock.sql.functions.query import QUERY_FUNCTIONS, QUERY_ONLY
+from penstock.sql.functions.series import SERIES
 
 __all__ = [
     "AGGREGATES",
@@ -14,6 +15,7 @@ __all__ = [
     "QUERY_ONLY",
     "RANDOM",
     "REGISTRY",
+    "SERIES",
     "conditional",
     "convert",
     "math",

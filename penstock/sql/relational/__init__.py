@@ -8,8 +8,9 @@ converts by type and never by name.
 """
 
 from penstock.sql.relational.binder import BoundQuery, QueryScope, bind
-from penstock.sql.relational.bindings import Binding, binding_of, note
+from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
 from penstock.sql.relational.relations import Output, Relation, TableColumns
+from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 __all__ = [
@@ -19,8 +20,13 @@ __all__ = [
     "Output",
     "QueryScope",
     "Relation",
+    "SeriesCall",
+    "SeriesOrder",
     "TableColumns",
     "bind",
     "binding_of",
+    "is_alias",
     "note",
+    "series_call",
+    "series_order",
 ]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
-from penstock.sql.functions import AGGREGATES
+from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS
 from penstock.sql.functions.aggregate import AggregateFunction
-from penstock.sql.functions.base import BIGINT, NULL, Compiled
+from penstock.sql.functions.base import BIGINT, DOUBLE, NULL, TIMESTAMP, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
 from penstock.sql.relational.signatures import result_type
 from penstock.types import ColumnType
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: other names of aggregates that streams have
 _NAMES = {"percentile": "apercentile"}
+#: key of a note in `meta` of a call that has its time already
+_TIMED = "timed"
 
 
 def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
@@ -54,7 +56,50 @@ def _result(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnTyp
     arguments = _arguments(node)
     if function is not None:
         return _check(typer, node, name, function, arguments)
+    if name == "irate":
+        return _type_rate(typer, node)
     return result_type(name, [typer.type_of(a) for a in arguments]) or NULL
+
+
+def _type_rate(typer: ExpressionTyper, node: exp.Anonymous) -> ColumnType:
+    """Check a call of irate, and give it the time of its rows as a second argument."""
+    if node.meta.get(_TIMED):
+        return DOUBLE
+    function = QUERY_FUNCTIONS["irate"]
+    hint = f"{function.signature}: {function.doc}"
+    if len(node.expressions) != 1:
+        typer.refuse(
+            node,
+            f"irate() does not take {len(node.expressions)} arguments",
+            code="E_FUNCTION_ARGUMENT",
+            hint=hint,
+        )
+    [value] = node.expressions
+    kind = typer.type_of(value)
+    if kind != NULL and not (kind.numeric or kind.kind == "BOOL"):
+        _refuse_type(typer, value, "irate", kind)
+    relation = next(iter(typer.names.relations), None)
+    times = [c for c in relation.columns if c.type == TIMESTAMP] if relation is not None else []
+    if relation is None or not times:
+        typer.refuse(
+            node,
+            "irate() needs a time to put rows in order",
+            code="E_FUNCTION_ARGUMENT",
+            hint="select the time, too: SELECT irate(x) FROM (SELECT ts, … AS x FROM …)",
+        )
+    node.append("expressions", exp.column(times[0].name, table=relation.name, quoted=True))
+    node.meta[_TIMED] = True
+    return DOUBLE
+
+
+def _refuse_type(typer: ExpressionTyper, node: exp.Expr, name: str, kind: ColumnType) -> NoReturn:
+    typer.refuse(
+        node,
+        f"{name}() needs a number, not {kind}",
+        code="E_TYPE",
+        detail=f"{kind} and DOUBLE do not fit",
+        hint="write CAST(… AS DOUBLE)",
+    )
 
 
 def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
@@ -87,13 +132,7 @@ def _check(
         typer.refuse(node, f"{name}(*) is not possible here", code="E_FUNCTION_ARGUMENT", hint=hint)
     kind = typer.type_of(arguments[0])
     if kind != NULL and not takes(function, kind):
-        typer.refuse(
-            arguments[0],
-            f"{name}() needs a number, not {kind}",
-            code="E_TYPE",
-            detail=f"{kind} and DOUBLE do not fit",
-            hint="write CAST(… AS DOUBLE)",
-        )
+        _refuse_type(typer, arguments[0], name, kind)
     _check_parameters(typer, node, name, arguments[1:], hint)
     return function.returns(kind)
 

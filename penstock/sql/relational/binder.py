@@ -20,6 +20,7 @@ from penstock.sql.relational.relations import (
     table_name,
 )
 from penstock.sql.relational.select_list import output_name, write_out
+from penstock.sql.relational.series import check_series
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
@@ -172,6 +173,7 @@ class _SelectBinder:
         keys = self._bind_keys()
         self._bind_having()
         self._bind_order()
+        check_series(self._select, self._items, self._grouped, self._names, self._typer.refuse)
         self._check_grouping(keys)
         return self._outputs
 
@@ -243,6 +245,7 @@ class _SelectBinder:
 
     def _bind_item(self, item: exp.Expr) -> Output:
         before = self._grouped.aggregates
+        series_before = len(self._grouped.series)
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -251,7 +254,11 @@ class _SelectBinder:
         note(item, Binding(kind, precision))
         output = Output(output_name(item), kind, precision)
         if isinstance(item, exp.Alias):
-            alias = Alias(output, aggregated=self._grouped.aggregates > before)
+            alias = Alias(
+                output,
+                aggregated=self._grouped.aggregates > before,
+                of_series=len(self._grouped.series) > series_before,
+            )
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from penstock.types import ColumnType
 
 _KEY = "binding"
+_ALIAS = "alias"
 
 
 @dataclass(frozen=True)
@@ -37,3 +38,13 @@ def binding_of(node: object) -> Binding | None:
     """Return what *node* is bound to; None where nobody has bound it."""
     found = node.meta.get(_KEY) if isinstance(node, exp.Expr) else None
     return found if isinstance(found, Binding) else None
+
+
+def note_alias(column: exp.Column) -> None:
+    """Say that *column* is a name that the select list gives to an expression."""
+    column.meta[_ALIAS] = True
+
+
+def is_alias(column: exp.Column) -> bool:
+    """Tell if *column* is a name that the select list gives to an expression."""
+    return bool(column.meta.get(_ALIAS))

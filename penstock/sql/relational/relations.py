@@ -37,6 +37,8 @@ class TableColumns:
     database: str = ""
     #: columns that a child table has one value of, in lower case
     tags: frozenset[str] = frozenset()
+    #: columns that tell apart rows of one time
+    row_keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class Alias:
 
     output: Output
     aggregated: bool
+    #: it has a function of a row and the rows before it
+    of_series: bool = False
 
 
 @dataclass

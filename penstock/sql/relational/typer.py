@@ -16,12 +16,13 @@ from sqlglot import exp
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
-from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, SERIES
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
-from penstock.sql.relational.bindings import Binding, note
-from penstock.sql.relational.relations import Output, SelectScope
+from penstock.sql.relational.bindings import Binding, note, note_alias
+from penstock.sql.relational.relations import Alias, Output, SelectScope
+from penstock.sql.relational.series import refuse_series_alias, type_series
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.source import Source
 from penstock.types import ColumnType
@@ -42,6 +43,8 @@ class Clause:
     #: columns outside aggregates, with their (relation, column) in lower case
     plain: list[tuple[exp.Column, tuple[str, str]]] = field(default_factory=list)
     aggregates: int = 0
+    #: calls of functions of a row and the rows before it
+    series: list[exp.Anonymous] = field(default_factory=list)
 
 
 class ExpressionTyper(Compiler):
@@ -94,14 +97,17 @@ def _column(typer: ExpressionTyper, node: exp.Column) -> Compiled:
     found = names.resolve(typer.names, node, typer.refuse)
     note(node, Binding(found.output.type, found.output.precision))
     if found.alias is not None:
-        _check_alias(typer, node, aggregated=found.alias.aggregated)
+        note_alias(node)
+        _check_alias(typer, node, found.alias)
     elif found.own and not typer.inside:
         typer.clause.plain.append((node, found.place))
     return typer.value(found.output.type)
 
 
-def _check_alias(typer: ExpressionTyper, node: exp.Column, *, aggregated: bool) -> None:
-    if aggregated and (typer.inside or typer.clause.no_aggregates):
+def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None:
+    if alias.of_series and (typer.inside or typer.clause.no_aggregates):
+        refuse_series_alias(typer, node)
+    if alias.aggregated and (typer.inside or typer.clause.no_aggregates):
         where = f"inside {typer.inside}()" if typer.inside else f"in {typer.clause.no_aggregates}"
         typer.refuse(
             node,
@@ -120,6 +126,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
     function = typer.functions(name)
     if function is not None:
         return _user_call(typer, function, node)
+    if name in SERIES:
+        return type_series(typer, node, name)
     kind = result_type(name, [typer.type_of(a) for a in node.expressions])
     if kind is None:
         _refuse_function(typer, node, name)
@@ -127,7 +135,7 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY])
+    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY, *SERIES])
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"
