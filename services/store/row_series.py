@@ -8,7 +8,7 @@ ORDER BY and limits, and leaves out the rows that no function has a value for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
@@ -275,11 +275,11 @@ class _Row:
         return column
 
 
-def _together(columns: list[exp.Expr]) -> exp.Expr:
+def _together(columns: Sequence[exp.Expr]) -> exp.Expr:
     """Return one value for several."""
     if not columns:
         return exp.Literal.number(0)
-    return columns[0] if len(columns) == 1 else exp.Anonymous(this="row", expressions=columns)
+    return columns[0] if len(columns) == 1 else exp.Anonymous(this="row", expressions=[*columns])
 
 
 def _value(argument: exp.Expr, call: SeriesCall) -> exp.Expr:

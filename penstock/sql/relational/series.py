@@ -270,5 +270,6 @@ def _ties(select: exp.Select, relation: Relation, time: str) -> tuple[str, ...]:
     """
     if relation.table.stored:
         return relation.table.row_keys
-    read = {column.name.lower() for column in select.find_all(exp.Column)}
+    parts = [part for part in select.iter_expressions() if part.arg_key != "from_"]
+    read = {column.name.lower() for part in parts for column in part.find_all(exp.Column)}
     return tuple(c.name for c in relation.columns if c.name.lower() in read and c.name != time)
