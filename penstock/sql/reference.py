@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, QUERY_FUNCTIONS, REGISTRY
+from penstock.sql.functions import AGGREGATES, FORBIDDEN, QUERY_FUNCTIONS, REGISTRY, SERIES
 from penstock.sql.functions.query import GROUPS
 from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("sql-functions.md", "sql-refusals.md", "errors.md")
+PAGES = ("sql-functions.md", "sql-series.md", "sql-refusals.md", "errors.md")
 _GROUPS = {
     "math": "Numbers",
     "text": "Text",
@@ -71,6 +71,17 @@ def query_side() -> str:
     return _table(("function", "meaning", "not in a stream, because"), rows)
 
 
+def series() -> str:
+    """Functions of a row and the rows before it, with the reason why a stream has none of them."""
+    rows = []
+    for name, function in SERIES.items():
+        if name == function.name:
+            also = "".join(f" (also `{a}`)" for a in function.aliases)
+            shown = (f"`{function.signature}`{also}", function.rows, function.gives, function.doc)
+            rows.append((*shown, function.reason))
+    return _table(("function", "rows", "gives", "value", "not in a stream, because"), rows)
+
+
 def query_functions() -> str:
     """Functions that only a query has."""
     return _table(
@@ -106,6 +117,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "aggregates": aggregates,
     "query side": query_side,
     "query functions": query_functions,
+    "series": series,
     "forbidden": functions_refused,
     "refusals": refusals,
     "refusal codes": refusal_codes,

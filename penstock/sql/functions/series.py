@@ -61,6 +61,12 @@ class SeriesFunction:
         return 1 + needed, 1 + len(self.options)
 
     @property
+    def gives(self) -> str:
+        """Its result types, as documentation shows them."""
+        kinds = (BIGINT, ColumnType("BIGINT UNSIGNED"), DOUBLE)
+        return " or ".join(dict.fromkeys(str(self.returns(kind)) for kind in kinds))
+
+    @property
     def reason(self) -> str:
         """Why a stream has it not."""
         return FORBIDDEN[self.name][0]
