@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from services.store.row_series import write_series
 from services.store.translate import query
 from tests.nightly import drawn
 from tests.unit.services.store.kit import STABLE, TOPIC
-from tests.unit.services.store.test_query_run import Asking
+from tests.unit.services.store.test_query_run import FAR, Asking, Far
 
 KINDS = {
     "ts": "TIMESTAMP",
@@ -423,6 +424,12 @@ def test_selects_in_each_other_are_as_many_as_can_be_printed(asking: Asking) -> 
     assert len(asking.rows(text)) == 3
     with pytest.raises(SqlError, match="more than 16 selects"):
         asking.rows(f"SELECT csum(v) FROM ({text})")
+
+
+def test_rows_of_another_deployment_come_with_what_orders_them(asking: Asking) -> None:
+    asking.far = Far(replace(FAR, key_column="w"))
+    assert asking.rows("SELECT csum(v) FROM far") == [(5,), (11,)]
+    assert asking.far.asked == [("far", ["ts", "v", "w"], [])]
 
 
 def test_a_table_says_what_tells_its_rows_apart() -> None:
