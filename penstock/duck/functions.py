@@ -33,6 +33,7 @@ _DUCKDB_ONLY = frozenset(
         "now",
         "regexp_full_match",
         "regexp_matches",
+        "row",
         "stddev_pop",
         "strftime",
         "strlen",

@@ -137,8 +137,10 @@ def find_needs(
         return every, []
     columns = every
     if not _selects_star(select) and not _calls_with_star(select):
+        # functions of a row and the rows before it go by the time and the key
+        own = (entry.time_column, entry.key_column)
         named = _column_names(tree)
-        columns = [c for c in every if c.lower() in named or c == entry.time_column]
+        columns = [c for c in every if c.lower() in named or c in own]
     return columns, _conditions(select, node, {c.lower() for c in every})
 
 

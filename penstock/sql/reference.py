@@ -17,6 +17,7 @@ from penstock.sql.functions import (
     FORBIDDEN,
     QUERY_FUNCTIONS,
     REGISTRY,
+    SERIES,
     WINDOW_FUNCTIONS,
 )
 from penstock.sql.functions.query import GROUPS
@@ -24,7 +25,7 @@ from penstock.sql.planning.refusals import REFUSALS
 from penstock.types import ColumnType
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("sql-functions.md", "sql-refusals.md", "errors.md")
+PAGES = ("sql-functions.md", "sql-series.md", "sql-refusals.md", "errors.md")
 _GROUPS = {
     "math": "Numbers",
     "text": "Text",
@@ -83,6 +84,17 @@ def over_functions() -> str:
     return _table(("function", "meaning", "not in a stream, because"), rows)
 
 
+def series() -> str:
+    """Functions of a row and the rows before it, with the reason why a stream has none of them."""
+    rows = []
+    for name, function in SERIES.items():
+        if name == function.name:
+            also = "".join(f" (also `{a}`)" for a in function.aliases)
+            shown = (f"`{function.signature}`{also}", function.rows, function.gives, function.doc)
+            rows.append((*shown, function.reason))
+    return _table(("function", "rows", "gives", "value", "not in a stream, because"), rows)
+
+
 def query_functions() -> str:
     """Functions that only a query has."""
     return _table(
@@ -119,6 +131,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "query side": query_side,
     "over functions": over_functions,
     "query functions": query_functions,
+    "series": series,
     "forbidden": functions_refused,
     "refusals": refusals,
     "refusal codes": refusal_codes,

@@ -55,6 +55,13 @@ def columns_of(table: Table, *, child: bool = False) -> TableColumns:
     """Return what the names of a query may mean in *table*, or in one child table of it."""
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
     tags = frozenset(t.name.lower() for t in table.tags)
+    of_supertable = ("tbname",) if table.kind == "stable" else ()
+    key = (table.key_column,) if table.key_column is not None else ()
     return TableColumns(
-        tuple(columns), table.precision, database=table.database, tags=tags, child=child
+        tuple(columns),
+        table.precision,
+        database=table.database,
+        tags=tags,
+        child=child,
+        row_keys=(*of_supertable, *key),
     )

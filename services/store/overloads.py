@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.duck.types import duck_type
 from penstock.sql.functions.duckdb import Macro
-from penstock.sql.relational import AGGREGATE_NAMES, OF_ALIAS, Binding, binding_of
+from penstock.sql.relational import AGGREGATE_NAMES, Binding, binding_of, is_alias
 from services.store.binding import Context
 from services.store.functions import function_name
 
@@ -46,7 +46,7 @@ def with_form(made: exp.Expr, call: exp.Anonymous, context: Context) -> exp.Expr
 def _is_opaque(argument: exp.Expr) -> bool:
     return any(
         isinstance(node, exp.Window | exp.Query)
-        or node.meta.get(OF_ALIAS)
+        or (isinstance(node, exp.Column) and is_alias(node))
         or function_name(node) in AGGREGATE_NAMES
         for node in argument.walk()
     )

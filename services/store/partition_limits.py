@@ -101,7 +101,7 @@ def _take_keys(select: exp.Select, statement: Query) -> list[exp.Expr]:
     if partition is None:
         group = select.args["group"].expressions
         return [_meant(key, select, statement) for key in group]
-    keys = [key.unalias() for key in partition.expressions]
+    keys = [_of_position(key.unalias(), select, statement) for key in partition.expressions]
     if any(aggregates(item) for item in select.expressions):
         select.set("group", exp.Group(expressions=[key.copy() for key in keys]))
     return keys
@@ -139,6 +139,11 @@ def _meant(item: exp.Expr, select: exp.Select, statement: Query) -> exp.Expr:
         if same:
             return same[0].unalias().copy()
     return item.copy()
+
+
+def _of_position(key: exp.Expr, select: exp.Select, statement: Query) -> exp.Expr:
+    """Return the column that a key of PARTITION BY means by its position, others as they are."""
+    return _meant(key, select, statement) if isinstance(key, exp.Literal) else key
 
 
 def _count(clause: exp.Expr | None) -> exp.Expr | None:

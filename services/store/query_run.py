@@ -17,7 +17,7 @@ from penstock.duck.helpers import install
 from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
-from penstock.sql.functions import QUERY_ONLY, WINDOW_FUNCTIONS
+from penstock.sql.functions import QUERY_ONLY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
@@ -29,6 +29,7 @@ from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
+from services.store.row_series import write_series
 from services.store.scope import EVERYTHING, Scope, scope_of
 from services.store.table_source import TableSource
 from services.store.time_texts import check_times
@@ -37,7 +38,7 @@ from services.store.user_functions import register
 from services.store.windowed import evaluate
 
 #: functions that a query may call; user-defined ones come to these
-_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | WINDOW_FUNCTIONS.keys()
+_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | SERIES.keys() | WINDOW_FUNCTIONS.keys()
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,7 @@ class QueryRun:
             self._moment,
         )
         check_times(tree, self._request.statement, self._request.timezone)
+        write_series(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         installed = install(

@@ -26,6 +26,7 @@ from services.store.binding import Context, columns_of
 from services.store.partition_limits import counts_by_partition
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
+from services.store.row_series import refuse_in_windows
 from services.store.scope import Scope, scope_of
 from services.store.translate import query
 
@@ -104,6 +105,7 @@ def evaluate(
             code="E_UNSUPPORTED_QUERY",
             hint="store the inner query's rows in a table, or window each table first",
         )
+    refuse_in_windows(select, statement)
     found = queries.resolve(source)
     plan = _plan(queries, statement, select, found.table.database, timezone)
     source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)

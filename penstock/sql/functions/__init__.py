@@ -7,6 +7,7 @@ from penstock.sql.functions.aggregate import AGGREGATES, FORBIDDEN, RANDOM
 from penstock.sql.functions.base import REGISTRY
 from penstock.sql.functions.over import WINDOW_FUNCTIONS
 from penstock.sql.functions.query import QUERY_FUNCTIONS, QUERY_ONLY
+from penstock.sql.functions.series import SERIES
 
 __all__ = [
     "AGGREGATES",
@@ -15,6 +16,7 @@ __all__ = [
     "QUERY_ONLY",
     "RANDOM",
     "REGISTRY",
+    "SERIES",
     "WINDOW_FUNCTIONS",
     "conditional",
     "convert",

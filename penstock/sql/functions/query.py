@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from penstock.sql.functions import duck_aggregates as duck
-from penstock.sql.functions import moments
+from penstock.sql.functions import duck_series, moments
 from penstock.sql.functions.aggregate import FORBIDDEN
 from penstock.sql.functions.duckdb import DuckForm
 
@@ -224,6 +224,18 @@ QUERY_FUNCTIONS: dict[str, QueryFunction] = {
             duck.share("percentile", "quantile_cont"),
             FORBIDDEN["percentile"][0],
             least=2,
+            at_most=2,
+        ),
+        QueryFunction(
+            "irate",
+            "irate(number)",
+            "Change in a second between the last two values, in the order of time. Where the last"
+            " is lower, as of a counter that began anew, it counts from 0. Of one value it is 0,"
+            " and NULL where both are of one time.",
+            duck_series.irate,
+            FORBIDDEN["irate"][0],
+            least=1,
+            # the binder adds the time
             at_most=2,
         ),
         QueryFunction(

@@ -8,23 +8,28 @@ converts by type and never by name.
 """
 
 from penstock.sql.relational.binder import BoundQuery, QueryScope, bind
-from penstock.sql.relational.bindings import OF_ALIAS, Binding, binding_of, note
+from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
 from penstock.sql.relational.over import called, is_over
 from penstock.sql.relational.relations import Output, Relation, TableColumns
+from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 __all__ = [
     "AGGREGATE_NAMES",
-    "OF_ALIAS",
     "Binding",
     "BoundQuery",
     "Output",
     "QueryScope",
     "Relation",
+    "SeriesCall",
+    "SeriesOrder",
     "TableColumns",
     "bind",
     "binding_of",
     "called",
+    "is_alias",
     "is_over",
     "note",
+    "series_call",
+    "series_order",
 ]

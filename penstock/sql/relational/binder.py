@@ -22,6 +22,7 @@ from penstock.sql.relational.relations import (
     table_name,
 )
 from penstock.sql.relational.select_list import output_name, rename_columns, write_out
+from penstock.sql.relational.series import check_series
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
@@ -177,6 +178,7 @@ class _SelectBinder:
         self._bind_having()
         self._bind_qualify()
         self._bind_order()
+        check_series(self._select, self._items, self._grouped, self._names, self._typer.refuse)
         self._check_grouping(keys)
         return self._outputs
 
@@ -249,7 +251,7 @@ class _SelectBinder:
         self._outputs = tuple(outputs)
 
     def _bind_item(self, item: exp.Expr) -> Output:
-        before = self._grouped.aggregates, self._grouped.windows
+        before = self._grouped.aggregates, self._grouped.windows, len(self._grouped.series)
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -262,6 +264,7 @@ class _SelectBinder:
                 output,
                 aggregated=self._grouped.aggregates > before[0],
                 windowed=self._grouped.windows > before[1],
+                of_series=len(self._grouped.series) > before[2],
             )
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output

@@ -10,8 +10,7 @@ from sqlglot import exp
 from penstock.types import ColumnType
 
 _KEY = "binding"
-#: key of a note in `meta` of a column: it is the name of an item of the select list
-OF_ALIAS = "of_alias"
+_ALIAS = "alias"
 
 
 @dataclass(frozen=True)
@@ -39,3 +38,13 @@ def binding_of(node: object) -> Binding | None:
     """Return what *node* is bound to; None where nobody has bound it."""
     found = node.meta.get(_KEY) if isinstance(node, exp.Expr) else None
     return found if isinstance(found, Binding) else None
+
+
+def note_alias(column: exp.Column) -> None:
+    """Say that *column* is a name that the select list gives to an expression."""
+    column.meta[_ALIAS] = True
+
+
+def is_alias(column: exp.Column) -> bool:
+    """Tell if *column* is a name that the select list gives to an expression."""
+    return bool(column.meta.get(_ALIAS))

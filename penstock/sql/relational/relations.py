@@ -39,6 +39,8 @@ class TableColumns:
     tags: frozenset[str] = frozenset()
     #: one child table, of which `*` means the columns without the tags
     child: bool = False
+    #: columns that tell apart rows of one time
+    row_keys: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[Output, ...]:
@@ -87,6 +89,8 @@ class Alias:
     aggregated: bool
     #: it has OVER in it
     windowed: bool = False
+    #: it has a function of a row and the rows before it
+    of_series: bool = False
 
 
 @dataclass

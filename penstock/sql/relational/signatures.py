@@ -38,7 +38,7 @@ _TIMES = """date_trunc datetrunc last_day make_date make_timestamp make_timestam
     make_timestamp_ns strptime time_bucket current_timestamp earliest_timestamp earliest_ts"""
 _REALS = """epoch acosh add asinh atan2 atanh cbrt cosh cot divide even fmod gamma lgamma log10 log2
     multiply nextafter random sinh subtract tanh jaccard corr covar_pop covar_samp entropy favg fsum
-    geomean kahan_sum kurtosis kurtosis_pop mean percentile product regr_avgx regr_avgy
+    geomean irate kahan_sum kurtosis kurtosis_pop mean percentile product regr_avgx regr_avgy
     regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness sumkahan
     variance_pop"""
 _TRUTHS = """isfinite isinf isnan signbit contains ends_with prefix regexp_full_match regexp_matches
@@ -77,6 +77,7 @@ AGGREGATE_NAMES = frozenset(
     {
         *AGGREGATES,
         *(name for name, group in QUERY_ONLY.items() if group == "Aggregates"),
+        "irate",
         "percentile",
         "variance_pop",
     }

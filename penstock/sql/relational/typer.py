@@ -16,13 +16,14 @@ from sqlglot import exp
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
-from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, WINDOW_FUNCTIONS
+from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
-from penstock.sql.relational.bindings import OF_ALIAS, Binding, note
+from penstock.sql.relational.bindings import Binding, note, note_alias
 from penstock.sql.relational.over import refuse_without_over, type_filter, type_window
 from penstock.sql.relational.relations import Alias, Output, SelectScope
+from penstock.sql.relational.series import refuse_series_alias, type_series
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.source import Source
 from penstock.types import ColumnType
@@ -47,6 +48,8 @@ class Clause:
     aggregates: int = 0
     #: calls with OVER
     windows: int = 0
+    #: calls of functions of a row and the rows before it
+    series: list[exp.Anonymous] = field(default_factory=list)
 
 
 class ExpressionTyper(Compiler):
@@ -101,7 +104,7 @@ def _column(typer: ExpressionTyper, node: exp.Column) -> Compiled:
     found = names.resolve(typer.names, node, typer.refuse)
     note(node, Binding(found.output.type, found.output.precision))
     if found.alias is not None:
-        node.meta[OF_ALIAS] = True
+        note_alias(node)
         _check_alias(typer, node, found.alias)
     elif found.own and not typer.inside:
         typer.clause.plain.append((node, found.place))
@@ -109,7 +112,9 @@ def _column(typer: ExpressionTyper, node: exp.Column) -> Compiled:
 
 
 def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None:
-    """Refuse the name of an aggregate, or of a call with OVER, where itself could not stand."""
+    """Refuse the name of an aggregate, of a call with OVER or of a series where itself could not
+    stand.
+    """
     clause = typer.clause.no_aggregates
     outer = typer.inside
     what = "an aggregate"
@@ -117,10 +122,12 @@ def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None
         clause = typer.clause.no_windows or clause
         outer = outer or typer.over
         what = "computed by OVER"
-    elif not alias.aggregated:
+    elif not alias.aggregated and not alias.of_series:
         return
     if not outer and not clause:
         return
+    if alias.of_series:
+        refuse_series_alias(typer, node)
     where = f"inside {outer}()" if outer else f"in {clause}"
     hint = "conditions on aggregates stand in HAVING, or around a subquery"
     if alias.windowed:
@@ -141,6 +148,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
     function = typer.functions(name)
     if function is not None:
         return _user_call(typer, function, node)
+    if name in SERIES:
+        return type_series(typer, node, name)
     kind = result_type(name, [typer.type_of(a) for a in node.expressions])
     if kind is None:
         _refuse_function(typer, node, name)
@@ -148,7 +157,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY, *WINDOW_FUNCTIONS])
+    known = [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS]
+    near = nearest(name, known)
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"

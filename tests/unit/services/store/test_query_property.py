@@ -21,6 +21,8 @@ from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Explain, InsertSelect, Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
+from services.store.partition_limits import limit_partitions
+from services.store.row_series import write_series
 from services.store.translate import query
 from tests.nightly import drawn
 
@@ -219,6 +221,28 @@ def test_hostile_selects(text: str, way: str) -> None:
         except PenstockError:
             continue
         check(made)
+
+
+@given(HOSTILE, NAME, NAME, STRING)
+@settings(max_examples=drawn(100), deadline=None)
+def test_hostile_names_around_functions_of_rows(
+    column: str, alias: str, table: str, text: str
+) -> None:
+    name = in_name(column)
+    call = f"diff({name}), statecount({name}, 'GT', -1) AS {alias}"
+    statement = queried(
+        f"SELECT {call} FROM t AS {table} WHERE {name} <> 1 AND {text} <> '' PARTITION BY {name}, ts"
+        f" ORDER BY {alias} LIMIT 1"
+    )
+    assert statement is not None
+    outputs = (*COLUMNS.columns[:1], Output(column or "x", ColumnType("INT"), "ms"))
+    context = Context({"t": BoundTable("_penstock_1", ("ts", column))}, "UTC")
+    scope = QueryScope(statement.source, lambda _: TableColumns(outputs), "UTC", lambda _: None)
+    tree = named(bind(statement.query.copy(), scope).tree)
+    write_series(tree, statement, context)
+    made = query(limit_partitions(tree, statement, context), context)
+    CONTEXT.needed.update(context.needed)
+    check(made)
 
 
 @given(SELECT)

@@ -8,7 +8,14 @@ import polars as pl
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, QUERY_FUNCTIONS, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import (
+    AGGREGATES,
+    FORBIDDEN,
+    QUERY_FUNCTIONS,
+    QUERY_ONLY,
+    REGISTRY,
+    SERIES,
+)
 from penstock.sql.functions.base import BIGINT, POLARS, FunctionCall, scalar
 
 
@@ -41,3 +48,21 @@ def test_names_of_queries_are_none_of_streams() -> None:
     assert not QUERY_FUNCTIONS.keys() & QUERY_ONLY.keys()
     assert all(f.reason for f in QUERY_FUNCTIONS.values())
     assert QUERY_FUNCTIONS["percentile"].reason == FORBIDDEN["percentile"][0]
+
+
+def test_functions_of_rows_have_names_of_their_own_and_say_why_no_stream_has_them() -> None:
+    others = REGISTRY.keys() | AGGREGATES.keys() | QUERY_FUNCTIONS.keys() | QUERY_ONLY.keys()
+    assert not SERIES.keys() & others
+    assert all(f.reason for f in SERIES.values())
+
+
+def test_functions_of_rows_say_what_they_take_and_give() -> None:
+    shown = {f.signature: f.gives for f in SERIES.values()}
+    assert shown == {
+        "diff(x, [ignore])": "BIGINT or DOUBLE",
+        "derivative(x, unit, ignore_negative)": "DOUBLE",
+        "csum(x)": "BIGINT or BIGINT UNSIGNED or DOUBLE",
+        "mavg(x, k)": "DOUBLE",
+        "statecount(x, operator, value)": "BIGINT",
+        "stateduration(x, operator, value, [unit])": "BIGINT",
+    }
