@@ -15,15 +15,15 @@ from penstock.sql.functions.duckdb import PREFIX, Arguments, DuckForm, Macro, Qu
 from penstock.sql.functions.macros import FINITE, finite
 
 #: true for NaN; of other types nothing is
-_NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
+NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
 #: `x` where it counts. A FILTER with the same condition takes twice as long.
-_KNOWN = f"CASE WHEN NOT {_NAN.name}(x) THEN x END"
+KNOWN = f"CASE WHEN NOT {NAN.name}(x) THEN x END"
 _KNOWN_DOUBLE = "CASE WHEN NOT isnan(x) THEN x END"
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _UNSIGNED = tuple(f"U{kind}" for kind in _SIGNED)
 
 
-def _values(args: Arguments) -> Arguments:
+def values_of(args: Arguments) -> Arguments:
     """Return the arguments, those behind DISTINCT too."""
     first = args[0]
     return [*first.expressions, *args[1:]] if isinstance(first, exp.Distinct) else args
@@ -31,7 +31,7 @@ def _values(args: Arguments) -> Arguments:
 
 def _of_the_set(form: DuckForm) -> DuckForm:
     """Return the form of an aggregate that gives of different values what it gives of all."""
-    return lambda args, scope: form(_values(args), scope)
+    return lambda args, scope: form(values_of(args), scope)
 
 
 def _of_all_or_different(name: str, write: Callable[[str, str], DuckForm]) -> DuckForm:
@@ -45,7 +45,7 @@ def _of_all_or_different(name: str, write: Callable[[str, str], DuckForm]) -> Du
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
         form = of_different if isinstance(args[0], exp.Distinct) else of_all
-        return form(_values(args), scope)
+        return form(values_of(args), scope)
 
     return make
 
@@ -67,7 +67,7 @@ def _number(name: str) -> DuckForm:
 
 def _value(name: str, function: str) -> DuckForm:
     """Return the form of an aggregate that *function* of DuckDB's computes for any type."""
-    return _of_the_set(macro(name, f"(x) AS {function}({_KNOWN})", calls=(_NAN,)))
+    return _of_the_set(macro(name, f"(x) AS {function}({KNOWN})", calls=(NAN,)))
 
 
 def _write_sum(own: str, word: str) -> DuckForm:
@@ -82,7 +82,7 @@ def _write_sum(own: str, word: str) -> DuckForm:
 
 
 def _write_count(own: str, word: str) -> DuckForm:
-    return macro(own, f"(x) AS count({word}{_KNOWN})", calls=(_NAN,))
+    return macro(own, f"(x) AS count({word}{KNOWN})", calls=(NAN,))
 
 
 #: exact whatever is between; NULL where the whole does not fit
@@ -119,11 +119,11 @@ def by_time(name: str, function: str, *, with_null: bool = False) -> DuckForm:
         function: of DuckDB's that picks it.
         with_null: the row counts, too, whose value is NULL.
     """
-    value = "x" if with_null else _KNOWN
-    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (_NAN,))
+    value = "x" if with_null else KNOWN
+    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (NAN,))
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
-        column = _values(args)[0]
+        column = values_of(args)[0]
         bound = scope.of(column) if isinstance(column, exp.Column) else None
         bound = bound or scope.first_table
         if bound is None:
@@ -149,7 +149,7 @@ def share(name: str, function: str) -> DuckForm:
     pick = _of_all_or_different(name, write)
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
-        value, part = _values(args)[:2]
+        value, part = values_of(args)[:2]
         number = isinstance(part, exp.Literal) and not part.is_string
         if not number or not 0 <= float(part.this) <= 100:
             raise SqlSemanticError(

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from penstock.sql.functions import AGGREGATES
+from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES
 from penstock.sql.functions.aggregate import AggregateFunction
 from penstock.sql.functions.base import BIGINT, NULL, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
+from penstock.sql.relational.query_aggregates import check_query_aggregate
 from penstock.sql.relational.signatures import result_type
 from penstock.types import ColumnType
 
 if TYPE_CHECKING:
     from penstock.sql.relational.typer import ExpressionTyper
-
-#: other names of aggregates that streams have
-_NAMES = {"percentile": "apercentile"}
 
 
 def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
@@ -50,7 +48,10 @@ def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None
 
 
 def _result(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnType:
-    function = AGGREGATES.get(_NAMES.get(name, name))
+    of_query = QUERY_AGGREGATES.get(name)
+    if of_query is not None:
+        return check_query_aggregate(typer, node, of_query)
+    function = AGGREGATES.get(name)
     arguments = _arguments(node)
     if function is not None:
         return _check(typer, node, name, function, arguments)
