@@ -27,6 +27,7 @@ _CLAUSES = _ELSEWHERE | {
     "where",
     "group",
     "having",
+    "qualify",
     "order",
     "limit",
     "offset",
@@ -206,8 +207,9 @@ class _Printer:
             parts.append("WHERE " + self.sql(node.args["where"].this))
         if node.args.get("group") is not None:
             parts.append("GROUP BY " + self._list(node.args["group"].expressions))
-        if node.args.get("having") is not None:
-            parts.append("HAVING " + self.sql(node.args["having"].this))
+        for key in ("having", "qualify"):
+            if node.args.get(key) is not None:
+                parts.append(f"{key.upper()} {self.sql(node.args[key].this)}")
         return " ".join(parts) + self._tail(node)
 
     def _from(self, node: exp.Select) -> str:

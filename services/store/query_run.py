@@ -23,6 +23,7 @@ from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context, columns_of
+from services.store.chosen_rows import choose_rows
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
@@ -190,6 +191,7 @@ class QueryRun:
             self._moment,
         )
         check_times(tree, self._request.statement, self._request.timezone)
+        choose_rows(tree, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         installed = install(

@@ -14,6 +14,7 @@ from penstock.sql.functions import moments
 from penstock.sql.functions.duckdb import DuckForm
 from penstock.sql.functions.query_aggregates import QUERY_AGGREGATES
 from penstock.sql.functions.query_function import QueryFunction
+from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 
 _TIME = (
     "century",
@@ -197,6 +198,7 @@ QUERY_FUNCTIONS: dict[str, QueryFunction] = {
     name: function
     for function in (
         *QUERY_AGGREGATES.values(),
+        *ROW_CHOOSERS.values(),
         QueryFunction(
             "variance_pop",
             "variance_pop(number)",

@@ -242,7 +242,7 @@ class _SelectBinder:
         self._outputs = tuple(outputs)
 
     def _bind_item(self, item: exp.Expr) -> Output:
-        before = self._grouped.aggregates
+        before = self._grouped.aggregates + self._grouped.choosers
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -251,7 +251,8 @@ class _SelectBinder:
         note(item, Binding(kind, precision))
         output = Output(output_name(item), kind, precision)
         if isinstance(item, exp.Alias):
-            alias = Alias(output, aggregated=self._grouped.aggregates > before)
+            after = self._grouped.aggregates + self._grouped.choosers
+            alias = Alias(output, aggregated=after > before)
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output
 

@@ -40,25 +40,33 @@ def check_query_aggregate(
     if function.many_rows:
         _check_alone(typer, node, function)
     if function.timed:
-        node.append("expressions", time_of(typer, node, first))
+        time = find_time(typer, first)
+        if time is None:
+            refuse_without_time(typer, node)
+        node.append("expressions", time)
     return function.returns(kind, len(arguments))
 
 
-def time_of(typer: ExpressionTyper, node: exp.Anonymous, argument: exp.Expr) -> exp.Column:
-    """Return the time of the rows that *argument* is computed from."""
+def find_time(typer: ExpressionTyper, argument: exp.Expr) -> exp.Column | None:
+    """Return the time of the rows that *argument* is computed from; None where they have none."""
     relation = _relation_of(typer, argument)
     time = relation.columns[0] if relation is not None and relation.columns else None
     if relation is None or time is None or time.type != TIMESTAMP:
-        typer.refuse(
-            node,
-            f"{str(node.this).lower()}() needs the time of each row",
-            code="E_FUNCTION_ARGUMENT",
-            hint="the time is the first column of a table; select it first in a subquery, too",
-        )
+        return None
     several = len(typer.names.relations) > 1
     column = exp.column(time.name, table=relation.name if several else None, quoted=True)
     note(column, Binding(time.type, time.precision))
     return column
+
+
+def refuse_without_time(typer: ExpressionTyper, node: exp.Anonymous) -> NoReturn:
+    """Refuse a call over rows without a time."""
+    typer.refuse(
+        node,
+        f"{str(node.this).lower()}() needs the time of each row",
+        code="E_FUNCTION_ARGUMENT",
+        hint="the time is the first column of a table; select it first in a subquery, too",
+    )
 
 
 def _relation_of(typer: ExpressionTyper, argument: exp.Expr) -> Relation | None:

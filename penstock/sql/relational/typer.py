@@ -18,10 +18,12 @@ from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
 from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY
 from penstock.sql.functions.base import BOOL, NULL, Compiled
+from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.relations import Output, SelectScope
+from penstock.sql.relational.row_choosers import type_chooser
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.source import Source
 from penstock.types import ColumnType
@@ -42,6 +44,8 @@ class Clause:
     #: columns outside aggregates, with their (relation, column) in lower case
     plain: list[tuple[exp.Column, tuple[str, str]]] = field(default_factory=list)
     aggregates: int = 0
+    #: calls that choose rows
+    choosers: int = 0
 
 
 class ExpressionTyper(Compiler):
@@ -115,6 +119,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
     name = str(node.this).lower()
     if name in AGGREGATE_NAMES:
         return type_aggregate(typer, node, name)
+    if name in ROW_CHOOSERS:
+        return type_chooser(typer, node, name)
     if name in REGISTRY:
         return NODES[exp.Anonymous](typer, node)
     function = typer.functions(name)
@@ -127,7 +133,7 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY])
+    near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *ROW_CHOOSERS, *QUERY_ONLY])
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"

@@ -33,3 +33,19 @@ def test_rows_are_numbered_in_partitions_and_in_an_order() -> None:
 def test_nothing_else_stands_before_over(function: exp.Expr, more: dict[str, object]) -> None:
     with pytest.raises(SqlSemanticError, match="OVER is not possible"):
         printed(function, **more)
+
+
+def test_rows_may_be_chosen_by_their_number() -> None:
+    window = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("a")])
+    test = exp.LTE(this=window, expression=exp.Literal.number(2))
+    tree = exp.select(exp.Star()).from_("t")
+    tree.set("qualify", exp.Qualify(this=test))
+    wanted = 'SELECT * FROM "t" QUALIFY (row_number() OVER (PARTITION BY "a")) <= 2'
+    assert print_query(tree, ["t"]) == wanted
+
+
+def test_a_choice_is_printed_from_nodes_only() -> None:
+    tree = exp.select(exp.Star()).from_("t")
+    tree.set("qualify", exp.Qualify(this=exp.Anonymous(this="read_csv", expressions=[])))
+    with pytest.raises(SqlSemanticError, match="there is no function read_csv"):
+        print_query(tree, ["t"])
