@@ -43,6 +43,7 @@ _CLAUSES = (
     "offset",
     "distinct",
     "window",
+    "range",
     "fill",
     "partition_by",
     "slimit",

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from penstock.sql.functions import duck_aggregates as duck
 from penstock.sql.functions import moments
+from penstock.sql.functions.aggregate import FORBIDDEN
 from penstock.sql.functions.duckdb import DuckForm
 from penstock.sql.functions.query_aggregates import QUERY_AGGREGATES
 from penstock.sql.functions.query_function import QueryFunction
@@ -199,6 +200,16 @@ QUERY_FUNCTIONS: dict[str, QueryFunction] = {
     for function in (
         *QUERY_AGGREGATES.values(),
         *ROW_CHOOSERS.values(),
+        QueryFunction(
+            "interp",
+            "interp(any, [ignore_null])",
+            "The value at each point of `RANGE(from, to) EVERY(step)`, made up by `FILL(…)` where"
+            " no row has that time. With 1 behind it, rows with NULL count as no rows.",
+            lambda args, _: args[0],
+            FORBIDDEN["interp"][0],
+            least=1,
+            at_most=2,
+        ),
         QueryFunction(
             "variance_pop",
             "variance_pop(number)",

@@ -135,6 +135,13 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
     near = nearest(name, [*REGISTRY, *AGGREGATE_NAMES, *ROW_CHOOSERS, *QUERY_ONLY])
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
+    if name == "interp":
+        typer.refuse(
+            node,
+            "interp() stands in the select list of a SELECT with RANGE",
+            code="E_FUNCTION_ARGUMENT",
+            hint="SELECT _irowts, interp(x) FROM … RANGE(from, to) EVERY(1m) FILL(PREV)",
+        )
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"
     typer.refuse(node, f"there is no function {name[:80]}()", code="E_UNKNOWN_FUNCTION", hint=hint)
