@@ -28,11 +28,11 @@ _CLAUSES = _ELSEWHERE | {
     "where",
     "group",
     "having",
+    "qualify",
     "order",
     "limit",
     "offset",
     "distinct",
-    "qualify",
 }
 _NUMBER = re.compile(
     r"0[xX][0-9a-fA-F]+|0[bB][01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
@@ -212,10 +212,9 @@ class _Printer:
             parts.append("WHERE " + self.sql(node.args["where"].this))
         if node.args.get("group") is not None:
             parts.append("GROUP BY " + self._list(node.args["group"].expressions))
-        if node.args.get("having") is not None:
-            parts.append("HAVING " + self.sql(node.args["having"].this))
-        if node.args.get("qualify") is not None:
-            parts.append("QUALIFY " + self.sql(node.args["qualify"].this))
+        for key in ("having", "qualify"):
+            if node.args.get(key) is not None:
+                parts.append(f"{key.upper()} {self.sql(node.args[key].this)}")
         return " ".join(parts) + self._tail(node)
 
     def _from(self, node: exp.Select) -> str:

@@ -44,6 +44,7 @@ _CLAUSES = (
     "offset",
     "distinct",
     "window",
+    "range",
     "fill",
     "partition_by",
     "slimit",

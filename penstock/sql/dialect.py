@@ -110,6 +110,10 @@ class Penstock(Dialect):
             ),
             nodes.CountWindow: lambda self, e: _call(self, "COUNT_WINDOW", e, "size", "sliding"),
             nodes.Fill: lambda self, e: _fill(self, e),
+            nodes.Range: lambda self, e: (
+                _call(self, "RANGE", e, "start", "end", "around")
+                + _suffix(self, " EVERY", e, "step")
+            ),
             nodes.PartitionBy: lambda self, e: (
                 "PARTITION BY " + ", ".join(self.sql(x) for x in e.expressions)
             ),

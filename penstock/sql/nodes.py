@@ -1,8 +1,8 @@
 """Expression nodes that sqlglot does not have: durations, type names, window clauses, FILL and
 PARTITION BY.
 
-They hang in a `exp.Select` under the keys `partition_by`, `window`, `fill`, `open_windows`,
-`slimit` and `soffset` (`Select.args`), and the penstock generator writes them back.
+They hang in a `exp.Select` under the keys `partition_by`, `window`, `range`, `fill`,
+`open_windows`, `slimit` and `soffset` (`Select.args`), and the penstock generator writes them back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STANDS_ALONE = "stands_alone"
 _BYTES = re.compile(r"\\x((?:[0-9a-fA-F]{2})*)")
 
 #: Keys of our clauses in `Select.args`, in the order they are written between WHERE and GROUP BY.
-SELECT_CLAUSES = ("partition_by", "window", "fill")
+SELECT_CLAUSES = ("partition_by", "window", "range", "fill")
 
 
 class DurationLiteral(exp.Expression, exp.Condition):
@@ -108,10 +108,18 @@ class CountWindow(WindowClause):
 
 class Fill(exp.Expression):
     """`FILL(mode[, values…])`; `mode` is upper case text (NONE, NULL, NULL_F, VALUE, VALUE_F, PREV,
-    NEXT, LINEAR).
+    NEXT, LINEAR; NEAR behind RANGE).
     """
 
     arg_types = {"mode": True, "values": False}
+
+
+class Range(exp.Expression):
+    """`RANGE(start[, end][, around]) [EVERY(step)]`: the points in time that interp() reads;
+    `around` and `step` are durations.
+    """
+
+    arg_types = {"start": True, "end": False, "around": False, "step": False}
 
 
 class PartitionBy(exp.Expression):

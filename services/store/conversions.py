@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import Binding, binding_of, note
 from penstock.types import ColumnType
 from services.store.arithmetic import (
@@ -150,6 +150,9 @@ def _parameter_kinds(name: str) -> list[str]:
     aggregate = AGGREGATES.get(name)
     if aggregate is not None:
         return [aggregate.argument]
+    of_query = QUERY_AGGREGATES.get(name)
+    if of_query is not None:
+        return ["spread" if kind == "time" else kind for kind in of_query.kinds]
     function = REGISTRY.get(name)
     return [parameter.kind for parameter in function.parameters] if function is not None else []
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 from sqlglot import exp
 
@@ -22,7 +23,9 @@ from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
+from services.store import interp
 from services.store.binding import BoundTable, Context, columns_of
+from services.store.chosen_rows import choose_rows
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
@@ -88,10 +91,9 @@ class QueryRun:
         self._functions: dict[str, UserFunction] = {}
         #: (database, name) → what the query means by it
         self._resolved: dict[tuple[str, str], ResolvedTable] = {}
-        #: relations that stand for tables and computed windows
+        #: relations that stand for tables, computed windows and values at points
         self._relations: set[str] = set()
-        self._tables: dict[str, BoundTable] = {}
-        #: columns of computed windows, by relation
+        #: columns of computed windows and values at points, by relation
         self._windows: dict[str, TableColumns] = {}
         #: "topic:partition" → offset of the first record that was not read
         self.positions: dict[str, int] = {}
@@ -179,40 +181,70 @@ class QueryRun:
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._compute_windows(tree, select)
-        self._check_functions(tree)
-        bound = self._bind_names(tree)
-        for node in list(tree.find_all(exp.Table)):
-            self._bind(tree, node)
-        context = Context(
-            self._tables,
-            self._request.timezone,
-            self._functions,
-            frozenset(self._relations),
-            self._moment,
-        )
-        check_times(tree, self._request.statement, self._request.timezone)
-        write_series(tree, self._request.statement, context)
-        tree = limit_partitions(tree, self._request.statement, context)
-        text = query(tree, context)
-        installed = install(
-            self._engine.con, context.needed.values(), self._request.statement.source
-        )
-        if _is_unordered(tree):
-            text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
-        try:
-            arrow = self._engine.answer(text)
-        except duckdb.Error:
-            installed.raise_failure()
-            raise
-        installed.remove()
+            elif select.args.get("range") is not None:
+                tree = self._interpolate(tree, select)
+        arrow, outputs = self._execute(tree, self._max_rows)
         if arrow.num_rows > self._max_rows:
             raise PenstockError(
                 f"more than {self._max_rows} rows",
                 code="E_RESULT_TOO_LARGE",
                 hint="narrow the query, or use `penstock export`",
             )
-        fields = zip(arrow.schema, bound.outputs, strict=True)
+        fields = zip(arrow.schema, outputs, strict=True)
         return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+
+    def _execute(
+        self, tree: exp.Query, max_rows: int | None
+    ) -> tuple[pa.Table, tuple[Output, ...]]:
+        """Answer a query whose windows are computed.
+
+        Args:
+            tree: is changed.
+            max_rows: no more than one row beyond is read; None: all are.
+        """
+        self._check_functions(tree)
+        bound = self._bind_names(tree)
+        tables: dict[str, BoundTable] = {}
+        for node in list(tree.find_all(exp.Table)):
+            self._bind(tree, node, tables)
+        context = Context(
+            tables,
+            self._request.timezone,
+            self._functions,
+            frozenset(self._relations),
+            self._moment,
+        )
+        check_times(tree, self._request.statement, self._request.timezone)
+        choose_rows(tree, context)
+        write_series(tree, self._request.statement, context)
+        tree = limit_partitions(tree, self._request.statement, context)
+        text = query(tree, context)
+        installed = install(
+            self._engine.con, context.needed.values(), self._request.statement.source
+        )
+        if max_rows is not None and _is_unordered(tree):
+            text = f"SELECT * FROM ({text}) LIMIT {max_rows + 1}"
+        try:
+            arrow = self._engine.answer(text)
+        except duckdb.Error:
+            installed.raise_failure()
+            raise
+        installed.remove()
+        return arrow, bound.outputs
+
+    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
+        """See `services.store.interp.Rows`."""
+        arrow, outputs = self._execute(select, None)
+        return pl.DataFrame(arrow), outputs
+
+    def table_of(self, table: exp.Table) -> Table | None:
+        """See `services.store.interp.Rows`."""
+        computed = table.name in self._windows and not table.db
+        return None if computed else self.resolve(table).table
+
+    def outputs_of(self, query: exp.Query) -> tuple[Output, ...]:
+        """See `services.store.interp.Rows`."""
+        return self._bind_names(query).outputs
 
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""
@@ -273,7 +305,7 @@ class QueryRun:
             f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint
         )
 
-    def _bind(self, tree: exp.Query, table: exp.Table) -> None:
+    def _bind(self, tree: exp.Query, table: exp.Table, tables: dict[str, BoundTable]) -> None:
         """Make *table* a temporary view and let the tree name it; its alias stays what the query
         calls it.
         """
@@ -291,7 +323,7 @@ class QueryRun:
         self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
         self._relations.add(name)
         columns = (*found.table.columns, *found.table.tags)
-        self._tables[alias] = BoundTable(name, tuple(c.name for c in columns))
+        tables[alias] = BoundTable(name, tuple(c.name for c in columns))
         table.set("db", None)
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
@@ -323,10 +355,31 @@ class QueryRun:
                 "order",
                 outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}),
             )
-        if select is tree or select.parent is None:
-            return outer
-        select.replace(outer)
-        return tree
+        return _replaced(tree, select, outer)
+
+    def _interpolate(self, tree: exp.Query, select: exp.Select) -> exp.Query:
+        """Replace a SELECT with RANGE by one from the values that it reads."""
+        name = self._names.make()
+        made = interp.evaluate(
+            self,
+            self._request.statement,
+            select,
+            self._request.timezone,
+            name=name,
+            most_points=self._max_rows,
+        )
+        self._engine.con.register(name, made.frame.to_arrow())
+        self._relations.add(name)
+        self._windows[name] = made.columns
+        return _replaced(tree, select, made.outer)
+
+
+def _replaced(tree: exp.Query, select: exp.Select, by: exp.Select) -> exp.Query:
+    """Return *tree* with *by* in place of *select*."""
+    if select is tree or select.parent is None:
+        return by
+    select.replace(by)
+    return tree
 
 
 def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:

@@ -17,13 +17,13 @@ from penstock.sql.functions.macros import FINITE, finite
 #: true for NaN; of other types nothing is
 NAN = Macro(f"{PREFIX}is_nan", ("(x DOUBLE) AS isnan(x)", "(x) AS false"))
 #: `x` where it counts. A FILTER with the same condition takes twice as long.
-_KNOWN = f"CASE WHEN NOT {NAN.name}(x) THEN x END"
+KNOWN = f"CASE WHEN NOT {NAN.name}(x) THEN x END"
 _KNOWN_DOUBLE = "CASE WHEN NOT isnan(x) THEN x END"
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _UNSIGNED = tuple(f"U{kind}" for kind in _SIGNED)
 
 
-def _values(args: Arguments) -> Arguments:
+def values_of(args: Arguments) -> Arguments:
     """Return the arguments, those behind DISTINCT too."""
     first = args[0]
     return [*first.expressions, *args[1:]] if isinstance(first, exp.Distinct) else args
@@ -31,7 +31,7 @@ def _values(args: Arguments) -> Arguments:
 
 def _of_the_set(form: DuckForm) -> DuckForm:
     """Return the form of an aggregate that gives of different values what it gives of all."""
-    return lambda args, scope: form(_values(args), scope)
+    return lambda args, scope: form(values_of(args), scope)
 
 
 def _of_all_or_different(name: str, write: Callable[[str, str], DuckForm]) -> DuckForm:
@@ -45,7 +45,7 @@ def _of_all_or_different(name: str, write: Callable[[str, str], DuckForm]) -> Du
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
         form = of_different if isinstance(args[0], exp.Distinct) else of_all
-        return form(_values(args), scope)
+        return form(values_of(args), scope)
 
     return make
 
@@ -67,7 +67,7 @@ def _number(name: str) -> DuckForm:
 
 def _value(name: str, function: str) -> DuckForm:
     """Return the form of an aggregate that *function* of DuckDB's computes for any type."""
-    return _of_the_set(macro(name, f"(x) AS {function}({_KNOWN})", calls=(NAN,)))
+    return _of_the_set(macro(name, f"(x) AS {function}({KNOWN})", calls=(NAN,)))
 
 
 def _write_sum(own: str, word: str) -> DuckForm:
@@ -82,7 +82,7 @@ def _write_sum(own: str, word: str) -> DuckForm:
 
 
 def _write_count(own: str, word: str) -> DuckForm:
-    return macro(own, f"(x) AS count({word}{_KNOWN})", calls=(NAN,))
+    return macro(own, f"(x) AS count({word}{KNOWN})", calls=(NAN,))
 
 
 #: exact whatever is between; NULL where the whole does not fit
@@ -119,12 +119,12 @@ def by_time(name: str, function: str, *, with_null: bool = False) -> DuckForm:
         function: of DuckDB's that picks it.
         with_null: the row counts, too, whose value is NULL.
     """
-    value = "x" if with_null else _KNOWN
+    value = "x" if with_null else KNOWN
     pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (NAN,))
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
         assert scope.time is not None  # the binder has seen to it
-        return pick([_values(args)[0], scope.time.copy()], scope)
+        return pick([values_of(args)[0], scope.time.copy()], scope)
 
     return make
 
@@ -143,7 +143,7 @@ def share(name: str, function: str) -> DuckForm:
     pick = _of_all_or_different(name, write)
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
-        value, part = _values(args)[:2]
+        value, part = values_of(args)[:2]
         number = isinstance(part, exp.Literal) and not part.is_string
         if not number or not 0 <= float(part.this) <= 100:
             raise SqlSemanticError(

@@ -19,10 +19,10 @@ from penstock.sql.functions.duckdb import (
     DuckForm,
     Macro,
     QueryScope,
-    call,
     macro,
 )
 from penstock.sql.functions.macros import FINITE, finite
+from penstock.sql.plan import TICKS_PER_SECOND
 
 _PARTITION = "PARTITION BY k ORDER BY t, o"
 _OVER = f"OVER ({_PARTITION})"
@@ -248,7 +248,6 @@ def state_duration(row: SeriesRow, options: Options) -> exp.Expr:
 
 # ---------------------------------------------------------------- irate
 
-_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 #: of the last two values `l[2]` and `l[1]`; a counter that fell began anew at 0
 _RATE = (
     "list_transform([max(CASE WHEN NOT isnan(CAST(x AS DOUBLE))"
@@ -261,7 +260,6 @@ _IRATE = macro("irate", f"(x, t, u) AS {finite}({_RATE})", calls=(FINITE,))
 
 
 def irate(args: Arguments, scope: QueryScope) -> exp.Expr:
-    """Write irate of a value and the time of its row, which the binder has added."""
-    value, time = args
-    ticks = call(f"epoch_{scope.precision}")([time], scope)
-    return _IRATE([value, ticks, exp.Literal.number(_PER_SECOND[scope.precision])], scope)
+    """Write irate of a value and the ticks of its row, which the binder has added."""
+    value, ticks = args
+    return _IRATE([value, ticks, exp.Literal.number(TICKS_PER_SECOND[scope.precision])], scope)

@@ -7,14 +7,15 @@ was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
 from penstock.sql.functions import duck_aggregates as duck
-from penstock.sql.functions import duck_series, moments
+from penstock.sql.functions import moments
 from penstock.sql.functions.aggregate import FORBIDDEN
 from penstock.sql.functions.duckdb import DuckForm
+from penstock.sql.functions.query_aggregates import QUERY_AGGREGATES
+from penstock.sql.functions.query_function import QueryFunction
+from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 
 _TIME = (
     "century",
@@ -157,7 +158,6 @@ _AGGREGATES = (
     "mean",
     "median",
     "min_by",
-    "mode",
     "product",
     "quantile",
     "quantile_cont",
@@ -189,26 +189,6 @@ QUERY_ONLY: dict[str, str] = {name: group for group, names in GROUPS.items() for
 SPOKEN_VERSION = "3.3.6.0 (penstock)"
 
 
-@dataclass(frozen=True)
-class QueryFunction:
-    """A function of the dialect that a SELECT has and a stream has not."""
-
-    name: str
-    signature: str
-    doc: str
-    duckdb: DuckForm
-    #: why a stream has no polars side of it
-    reason: str
-    aliases: tuple[str, ...] = ()
-    least: int = 0
-    at_most: int = 0
-
-    @property
-    def arity(self) -> tuple[int, int]:
-        """Fewest and most arguments."""
-        return self.least, self.at_most
-
-
 def _text(value: str) -> DuckForm:
     return lambda _, __: exp.Literal.string(value)
 
@@ -217,25 +197,16 @@ _OF_SESSION = "it is about a session, and a stream has none"
 QUERY_FUNCTIONS: dict[str, QueryFunction] = {
     name: function
     for function in (
+        *QUERY_AGGREGATES.values(),
+        *ROW_CHOOSERS.values(),
         QueryFunction(
-            "percentile",
-            "percentile(number, p)",
-            "Percentile p (0 to 100), exact: between two values in proportion.",
-            duck.share("percentile", "quantile_cont"),
-            FORBIDDEN["percentile"][0],
-            least=2,
-            at_most=2,
-        ),
-        QueryFunction(
-            "irate",
-            "irate(number)",
-            "Change in a second between the last two values, in the order of time. Where the last"
-            " is lower, as of a counter that began anew, it counts from 0. Of one value it is 0,"
-            " and NULL where both are of one time.",
-            duck_series.irate,
-            FORBIDDEN["irate"][0],
+            "interp",
+            "interp(any, [ignore_null])",
+            "The value at each point of `RANGE(from, to) EVERY(step)`, made up by `FILL(…)` where"
+            " no row has that time. With 1 behind it, rows with NULL count as no rows.",
+            lambda args, _: args[0],
+            FORBIDDEN["interp"][0],
             least=1,
-            # the binder adds the time
             at_most=2,
         ),
         QueryFunction(

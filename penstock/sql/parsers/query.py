@@ -92,8 +92,11 @@ class QueryParser(SetParser):
         window = self._window()
         if window:
             select.set("window", window)
+        ranged = self.sees("RANGE") and self.sees_type(TokenType.L_PAREN, 1)
+        if ranged:
+            select.set("range", self._range())
         if self.sees("FILL"):
-            select.set("fill", self._fill())
+            select.set("fill", self._fill(ranged=ranged))
         if self.take("GROUP"):
             self.expect("BY")
             select.set("group", exp.Group(expressions=list(self.list_of(self.expression))))
@@ -115,7 +118,9 @@ class QueryParser(SetParser):
             "FILL": "fill",
             "QUALIFY": "qualify",
         }
-        key = given.get(word) or ("window" if self._sees_window() else None)
+        key = given.get(word)
+        if key is None and self._sees_window():
+            key = "range" if word in ("RANGE", "EVERY") else "window"
         if key:
             twice = select.args.get(key) is not None
             self.fail(

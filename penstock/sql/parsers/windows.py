@@ -12,6 +12,10 @@ from penstock.sql.parsers.over import OverParser
 from penstock.sql.source import mark
 
 _FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
+#: modes that take a value of another row, or one that is given where no row is near
+_NEAR_MODES = ("PREV", "NEXT", "NEAR")
+#: words of clauses that are followed by a parenthesis
+_CALLED = frozenset("INTERVAL SESSION STATE_WINDOW COUNT_WINDOW SLIDING FILL RANGE EVERY".split())
 
 
 class WindowParser(OverParser):
@@ -19,7 +23,7 @@ class WindowParser(OverParser):
 
     def _sees_window(self) -> bool:
         word = self.word()
-        if word in ("INTERVAL", "SESSION", "STATE_WINDOW", "COUNT_WINDOW", "SLIDING", "FILL"):
+        if word in _CALLED:
             return self.sees_type(TokenType.L_PAREN, 1)
         return word == "EVENT_WINDOW"
 
@@ -106,16 +110,35 @@ class WindowParser(OverParser):
         mark(node, start, self.previous_end)
         return node
 
-    def _fill(self) -> nodes.Fill:
+    def _range(self) -> nodes.Range:
+        """`RANGE(start[, end][, around]) [EVERY(step)]`"""
+        start = self.offset
+        self.expect("RANGE")
+        self.open()
+        node = nodes.Range(start=self.expression())
+        if self.take_type(TokenType.COMMA):
+            second = self.expression()
+            between = not isinstance(second, nodes.DurationLiteral)
+            node.set("end" if between else "around", second)
+            if between and self.take_type(TokenType.COMMA):
+                node.set("around", self._length())
+        self.close()
+        if self.take("EVERY"):
+            node.set("step", self._in_parentheses())
+        mark(node, start, self.previous_end)
+        return node
+
+    def _fill(self, *, ranged: bool = False) -> nodes.Fill:
+        """`FILL(mode[, values…])`; behind RANGE there are more forms."""
         start = self.offset
         self.expect("FILL")
         self.open()
-        mode = self.one_of(_FILL_MODES, "a FILL mode")
+        mode = self.one_of((*_FILL_MODES, "NEAR") if ranged else _FILL_MODES, "a FILL mode")
         values: list[exp.Expr] = []
-        if mode.startswith("VALUE"):
+        if mode.startswith("VALUE") or (ranged and mode in _NEAR_MODES):
             while self.take_type(TokenType.COMMA):
                 values.append(self.condition())
-            if not values:
+            if not values and mode.startswith("VALUE"):
                 self.fail(f"FILL({mode}) needs values")
         self.close()
         node = nodes.Fill(mode=mode, values=values or None)

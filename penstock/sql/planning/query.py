@@ -35,6 +35,7 @@ _CLAUSES = (
     ("offset", "OFFSET", "limit when you read the results"),
     ("slimit", "SLIMIT", "filter partitions with WHERE"),
     ("soffset", "SOFFSET", "filter partitions with WHERE"),
+    ("range", "RANGE", "it gives interp() its points in a SELECT without a window"),
     ("open_windows", "OPEN WINDOWS", "it asks for the open windows of a stream in a SELECT"),
 )
 

@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
-from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS
+from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES
 from penstock.sql.functions.aggregate import AggregateFunction
-from penstock.sql.functions.base import BIGINT, DOUBLE, NULL, TIMESTAMP, Compiled
+from penstock.sql.functions.base import BIGINT, NULL, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
 from penstock.sql.relational.companions import BY_TIME, chosen_among, note_chosen
+from penstock.sql.relational.query_aggregates import check_query_aggregate
 from penstock.sql.relational.signatures import result_type
 from penstock.types import ColumnType
 
 if TYPE_CHECKING:
     from penstock.sql.relational.typer import ExpressionTyper
-
-#: other names of aggregates that streams have
-_NAMES = {"percentile": "apercentile"}
-#: key of a note in `meta` of a call that has its time already
-_TIMED = "timed"
 
 
 def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
@@ -54,47 +50,17 @@ def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None
 
 def result_of_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnType:
     """Check a call of the aggregate *name* wherever it stands, and return its type."""
-    function = AGGREGATES.get(_NAMES.get(name, name))
+    of_query = QUERY_AGGREGATES.get(name)
+    if of_query is not None:
+        return check_query_aggregate(typer, node, of_query)
+    function = AGGREGATES.get(name)
     arguments = _arguments(node)
     kind: ColumnType | None
     if function is not None:
         kind = _check(typer, node, name, function, arguments)
-    elif name == "irate":
-        kind = _type_rate(typer, node)
     else:
         kind = result_type(name, [typer.type_of(a) for a in arguments])
     return BIGINT if kind is None or kind == NULL else kind
-
-
-def _type_rate(typer: ExpressionTyper, node: exp.Anonymous) -> ColumnType:
-    """Check a call of irate, and give it the time of its rows as a second argument."""
-    if node.meta.get(_TIMED):
-        return DOUBLE
-    function = QUERY_FUNCTIONS["irate"]
-    hint = f"{function.signature}: {function.doc}"
-    if len(node.expressions) != 1:
-        typer.refuse(
-            node,
-            f"irate() does not take {len(node.expressions)} arguments",
-            code="E_FUNCTION_ARGUMENT",
-            hint=hint,
-        )
-    [value] = node.expressions
-    kind = typer.type_of(value)
-    if kind != NULL and not (kind.numeric or kind.kind == "BOOL"):
-        _refuse_type(typer, value, "irate", kind)
-    relation = next(iter(typer.names.relations), None)
-    times = [c for c in relation.columns if c.type == TIMESTAMP] if relation is not None else []
-    if relation is None or not times:
-        typer.refuse(
-            node,
-            "irate() needs a time to put rows in order",
-            code="E_FUNCTION_ARGUMENT",
-            hint="select the time, too: SELECT irate(x) FROM (SELECT ts, … AS x FROM …)",
-        )
-    node.append("expressions", exp.column(times[0].name, table=relation.name, quoted=True))
-    node.meta[_TIMED] = True
-    return DOUBLE
 
 
 def _refuse_type(typer: ExpressionTyper, node: exp.Expr, name: str, kind: ColumnType) -> NoReturn:

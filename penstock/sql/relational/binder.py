@@ -251,7 +251,7 @@ class _SelectBinder:
         self._outputs = tuple(outputs)
 
     def _bind_item(self, item: exp.Expr) -> Output:
-        before = self._grouped.aggregates, self._grouped.windows, len(self._grouped.series)
+        before = self._grouped.count()
         kind = self._typer.type_of(item.unalias())
         inner = item.unalias()
         precision = self._typer.scope.precision
@@ -260,11 +260,12 @@ class _SelectBinder:
         note(item, Binding(kind, precision))
         output = Output(output_name(item), kind, precision)
         if isinstance(item, exp.Alias):
+            after = self._grouped.count()
             alias = Alias(
                 output,
-                aggregated=self._grouped.aggregates > before[0],
-                windowed=self._grouped.windows > before[1],
-                of_series=len(self._grouped.series) > before[2],
+                aggregated=after.aggregates > before.aggregates,
+                windowed=after.windows > before.windows,
+                of_series=after.series > before.series,
             )
             self._names.aliases.setdefault(output.name.lower(), alias)
         return output

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY
+from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY
 from penstock.sql.functions.base import BIGINT, BOOL, DOUBLE, NULL, TIMESTAMP, UNKNOWN_LENGTH
 from penstock.types import ColumnType
 
@@ -38,7 +38,7 @@ _TIMES = """date_trunc datetrunc last_day make_date make_timestamp make_timestam
     make_timestamp_ns strptime time_bucket current_timestamp earliest_timestamp earliest_ts"""
 _REALS = """epoch acosh add asinh atan2 atanh cbrt cosh cot divide even fmod gamma lgamma log10 log2
     multiply nextafter random sinh subtract tanh jaccard corr covar_pop covar_samp entropy favg fsum
-    geomean irate kahan_sum kurtosis kurtosis_pop mean percentile product regr_avgx regr_avgy
+    geomean kahan_sum kurtosis kurtosis_pop mean product regr_avgx regr_avgy
     regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy sem skewness sumkahan
     variance_pop"""
 _TRUTHS = """isfinite isinf isnan signbit contains ends_with prefix regexp_full_match regexp_matches
@@ -47,7 +47,7 @@ _TEXTS = """bin chr dayname hex monthname split_part strftime typeof json_extrac
     json_type json_value group_concat string_agg regexp_extract client_version current_user database
     server_version"""
 _CUT = "left right reverse strip_accents"
-_SAME = """any_value arg_max arg_min argmax argmin bit_and bit_or bit_xor max_by min_by mode
+_SAME = """any_value arg_max arg_min argmax argmin bit_and bit_or bit_xor max_by min_by
     quantile_disc"""
 _MIDDLES = "approx_quantile median quantile quantile_cont mad"
 
@@ -77,8 +77,7 @@ AGGREGATE_NAMES = frozenset(
     {
         *AGGREGATES,
         *(name for name, group in QUERY_ONLY.items() if group == "Aggregates"),
-        "irate",
-        "percentile",
+        *QUERY_AGGREGATES,
         "variance_pop",
     }
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import polars as pl
 from sqlglot import exp
@@ -18,11 +18,13 @@ from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
 from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.functions.base import BOOL, NULL, Compiled
+from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
 from penstock.sql.relational.bindings import Binding, note, note_alias
 from penstock.sql.relational.over import refuse_without_over, type_filter, type_window
 from penstock.sql.relational.relations import Alias, Output, SelectScope
+from penstock.sql.relational.row_choosers import type_chooser
 from penstock.sql.relational.series import refuse_series_alias, type_series
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.source import Source
@@ -33,6 +35,14 @@ from penstock.udf import UserFunction
 _VALUE = pl.col("_value")
 #: binds a query inside an expression and returns its columns
 BindQuery = Callable[[exp.Query, SelectScope], tuple[Output, ...]]
+
+
+class Counts(NamedTuple):
+    """Numbers of calls: aggregates and what chooses rows, those with OVER, those of series."""
+
+    aggregates: int
+    windows: int
+    series: int
 
 
 @dataclass
@@ -50,6 +60,12 @@ class Clause:
     windows: int = 0
     #: calls of functions of a row and the rows before it
     series: list[exp.Anonymous] = field(default_factory=list)
+    #: calls that choose rows
+    choosers: int = 0
+
+    def count(self) -> Counts:
+        """Return what was found so far."""
+        return Counts(self.aggregates + self.choosers, self.windows, len(self.series))
 
 
 class ExpressionTyper(Compiler):
@@ -141,6 +157,8 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
     name = str(node.this).lower()
     if name in AGGREGATE_NAMES:
         return type_aggregate(typer, node, name)
+    if name in ROW_CHOOSERS:
+        return type_chooser(typer, node, name)
     if name in REGISTRY:
         return NODES[exp.Anonymous](typer, node)
     if name in WINDOW_FUNCTIONS:
@@ -157,9 +175,16 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    known = [*REGISTRY, *AGGREGATE_NAMES, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS]
+    known = [*REGISTRY, *AGGREGATE_NAMES, *ROW_CHOOSERS, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS]
     near = nearest(name, known)
     hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
+    if name == "interp":
+        typer.refuse(
+            node,
+            "interp() stands in the select list of a SELECT with RANGE",
+            code="E_FUNCTION_ARGUMENT",
+            hint="SELECT _irowts, interp(x) FROM … RANGE(from, to) EVERY(1m) FILL(PREV)",
+        )
     if name in FORBIDDEN:
         hint = f"instead: {FORBIDDEN[name][1]}"
     typer.refuse(node, f"there is no function {name[:80]}()", code="E_UNKNOWN_FUNCTION", hint=hint)

@@ -264,7 +264,7 @@ class Filler:
             high = _nearest(column, groups, down=False)[left + 1]
             passed = wanted - starts[low]
             length = starts[high] - starts[low]
-            value = _between(_at(column, low), _at(column, high), passed, length)
+            value = between(_at(column, low), _at(column, high), passed, length)
             value = value.zip_with(pl.Series((low >= 0) & (high >= 0)), _nothing(value))
             rows = rows.with_columns(value.alias(name))
         return rows
@@ -304,7 +304,7 @@ def _nothing(like: pl.Series) -> pl.Series:
     return pl.Series(like.name, [None], dtype=like.dtype)
 
 
-def _between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl.Series:
+def between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl.Series:
     """Values *passed* of *length* from *low* to *high*; whole ones exactly, cut toward zero."""
     dtype = low.dtype
     share = pl.Series(passed / np.where(length, length, 1))

@@ -37,6 +37,11 @@ A = exp.column("a")
         (nodes.EventWindow(start=A, end=A), "EVENT_WINDOW START WITH a END WITH a"),
         (nodes.CountWindow(size=exp.Literal.number(3)), "COUNT_WINDOW(3)"),
         (nodes.Fill(mode="PREV"), "FILL(PREV)"),
+        (nodes.Range(start=A), "RANGE(a)"),
+        (
+            nodes.Range(start=A, end=A, around=length("1d"), step=length("1s")),
+            "RANGE(a, a, 1d) EVERY(1s)",
+        ),
         (nodes.Fill(mode="VALUE", values=[exp.Literal.number(1)]), "FILL(VALUE, 1)"),
         (nodes.MatchRegex(this=A, expression=exp.Literal.string("x")), "a MATCH 'x'"),
         (nodes.ContainsKey(this=A, expression=exp.Literal.string("k")), "a CONTAINS 'k'"),
@@ -52,10 +57,11 @@ def test_the_clauses_of_a_select_stand_in_their_order() -> None:
     select = exp.Select(expressions=[A])
     given = {
         "fill": nodes.Fill(mode="NEXT"),
+        "range": nodes.Range(start=A),
         "window": nodes.IntervalWindow(size=length("1s")),
         "partition_by": nodes.PartitionBy(expressions=[A]),
     }
     for key in given:
         select.set(key, given[key])
     assert sorted(given) == sorted(nodes.SELECT_CLAUSES)
-    assert to_sql(select) == "SELECT a PARTITION BY a INTERVAL(1s) FILL(NEXT)"
+    assert to_sql(select) == "SELECT a PARTITION BY a INTERVAL(1s) RANGE(a) FILL(NEXT)"

@@ -90,3 +90,19 @@ def test_names_of_columns_behind_a_subquery_are_quoted() -> None:
     outer = exp.select(exp.Star()).from_(exp.Subquery(this=inner, alias=alias))
     text = print_query(outer, ["t"])
     assert text.endswith('FROM (SELECT "a" FROM "t") AS "q" ("a"" FROM secrets --")')
+
+
+def test_rows_may_be_chosen_by_their_number() -> None:
+    window = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("a")])
+    test = exp.LTE(this=window, expression=exp.Literal.number(2))
+    tree = exp.select(exp.Star()).from_("t")
+    tree.set("qualify", exp.Qualify(this=test))
+    wanted = 'SELECT * FROM "t" QUALIFY (row_number() OVER (PARTITION BY "a")) <= 2'
+    assert print_query(tree, ["t"]) == wanted
+
+
+def test_a_choice_is_printed_from_nodes_only() -> None:
+    tree = exp.select(exp.Star()).from_("t")
+    tree.set("qualify", exp.Qualify(this=exp.Anonymous(this="read_csv", expressions=[])))
+    with pytest.raises(SqlSemanticError, match="there is no function read_csv"):
+        print_query(tree, ["t"])

@@ -107,3 +107,45 @@ def test_a_fault_in_a_window_is_refused_at_its_place(
     clause: str, column: int, message: str
 ) -> None:
     assert refused(lambda: clauses(clause)) == ("E_SYNTAX", 1, column, message)
+
+
+class Points(WindowParser):
+    """RANGE and FILL behind it."""
+
+    def query(self) -> exp.Query:
+        raise AssertionError("there is no query in RANGE")
+
+    def clauses(self) -> tuple[Any, Any]:
+        return self._range(), self._fill(ranged=True) if self.sees("FILL") else None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RANGE('2024-01-01')",
+        "RANGE(now() - 1h, now()) EVERY(10s)",
+        "RANGE(1, 2, 1d) EVERY(1a)",
+        "RANGE('2024-01-01', 1d)",
+    ],
+)
+def test_points_in_time_are_read_and_written_alike(text: str) -> None:
+    found = read(Points, text, Points.clauses)
+    assert isinstance(found, tuple)
+    assert to_sql(found[0]) == text
+
+
+def test_a_length_behind_a_point_is_what_is_around_it() -> None:
+    found = read(Points, "RANGE('2024-01-01', 1d) FILL(NEAR, 1, NULL)", Points.clauses)
+    assert isinstance(found, tuple)
+    points, fill = found
+    assert points.args.get("end") is None
+    assert to_sql(points.args["around"]) == "1d"
+    assert to_sql(fill) == "FILL(NEAR, 1, NULL)"
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("RANGE()", 7), ("RANGE(1, 2, 3)", 13), ("RANGE(1) EVERY(x)", 16), ("RANGE(1", 8)],
+)
+def test_points_that_cannot_be_read_are_refused(text: str, column: int) -> None:
+    assert refused(lambda: read(Points, text, Points.clauses))[:3] == ("E_SYNTAX", 1, column)
