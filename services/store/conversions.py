@@ -63,7 +63,7 @@ def _convert(node: exp.Expr, context: Context) -> exp.Expr:
         return _duration(node)
     if isinstance(node, OPERATORS):
         return rewrite_operator(node, context)
-    if isinstance(node, exp.Cast) and binding_of(node) is not None:
+    if isinstance(node, exp.Cast) and isinstance(node.args["to"], nodes.TypeName):
         return rewrite_cast(node, context)
     if isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))

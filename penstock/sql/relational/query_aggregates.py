@@ -34,7 +34,7 @@ def check_query_aggregate(
             first,
             f"{function.name}() needs {wanted}, not {kind}",
             code="E_TYPE",
-            hint=f"{function.signature}: {function.doc}",
+            hint=f"{function.signature}; a text becomes a number by CAST(… AS DOUBLE)",
         )
     _check_constants(typer, node, function, arguments[1:])
     if function.many_rows:

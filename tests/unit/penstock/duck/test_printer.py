@@ -97,7 +97,7 @@ def test_rows_may_be_chosen_by_their_number() -> None:
     test = exp.LTE(this=window, expression=exp.Literal.number(2))
     tree = exp.select(exp.Star()).from_("t")
     tree.set("qualify", exp.Qualify(this=test))
-    wanted = 'SELECT * FROM "t" QUALIFY (row_number() OVER (PARTITION BY "a")) <= 2'
+    wanted = 'SELECT * FROM "t" QUALIFY row_number() OVER (PARTITION BY "a") <= 2'
     assert print_query(tree, ["t"]) == wanted
 
 

@@ -298,7 +298,7 @@ def test_what_may_be_said(sql: str) -> None:
         ("SELECT twice() FROM meters", "E_FUNCTION_ARGUMENT", 8, "twice(DOUBLE)"),
         ("SELECT abz(voltage) FROM meters", "E_UNKNOWN_FUNCTION", 8, "did you mean abs()?"),
         ("SELECT qqqqqq(voltage) FROM meters", "E_UNKNOWN_FUNCTION", 8, "docs/sql-functions.md"),
-        ("SELECT twa(voltage) FROM meters", "E_UNKNOWN_FUNCTION", 8, "avg(x)"),
+        ("SELECT twa(note) FROM meters", "E_TYPE", 12, "CAST"),
         ("SELECT abs(*) FROM meters", "E_UNSUPPORTED_EXPRESSION", 0, ""),
         ("SELECT note + 1 FROM meters", "E_TYPE", 8, "CAST"),
         ("SELECT ts + ts FROM meters", "E_TYPE", 8, "subtract"),

@@ -128,7 +128,7 @@ ARGUMENT = "E_FUNCTION_ARGUMENT"
         ("SELECT irate() FROM meters", ARGUMENT, 8, "irate(number)"),
         ("SELECT irate(id, id) FROM meters", ARGUMENT, 8, "irate(number)"),
         ("SELECT irate(note) FROM meters", "E_TYPE", 14, "CAST"),
-        ("SELECT irate(id) FROM (SELECT id FROM meters)", ARGUMENT, 8, "select the time"),
+        ("SELECT irate(id) FROM (SELECT id FROM meters)", ARGUMENT, 8, "select it first"),
         ("SELECT 1 FROM meters WHERE irate(id) > 1", "E_AGGREGATE_HERE", 28, "HAVING"),
         ("SELECT derivativ(id, 1s, 0) FROM meters", "E_UNKNOWN_FUNCTION", 8, "derivative()?"),
     ],
