@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -295,8 +295,8 @@ class QueryRun:
         table.set("this", exp.to_identifier(name))
 
     def _compute_windows(self, tree: exp.Query, select: exp.Select) -> exp.Query:
-        """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay
-        outside.
+        """Replace a window select by a SELECT from its computed rows; HAVING, ORDER BY and LIMIT
+        stay outside.
         """
         rows = evaluate(
             self,
@@ -310,29 +310,15 @@ class QueryRun:
         self._engine.con.register(name, rows.frame.to_arrow())
         self._relations.add(name)
         self._windows[name] = rows.columns
-        outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
-        for key in ("order", "limit", "offset", "distinct"):
+        outer = rows.outer(name)
+        for key in ("limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
-        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
-        if outer.args.get("order") is not None:
-            outer.set(
-                "order",
-                outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}),
-            )
+        keep_limits(select, outer, rows.start, rows.keys)
         if select is tree or select.parent is None:
             return outer
         select.replace(outer)
         return tree
-
-
-def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
-    """Let ORDER BY count(*) mean the output column called so."""
-    text = node.meta.get("sql") or (
-        node.sql(dialect="penstock") if isinstance(node, exp.Anonymous) else ""
-    )
-    name = outputs.get(str(text).lower())
-    return exp.column(name, quoted=True) if name else node
 
 
 def _with_type(field: pa.Field, output: Output) -> pa.Field:

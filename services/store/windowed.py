@@ -17,6 +17,7 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
+from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
@@ -28,6 +29,7 @@ from services.store.relation import quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import Scope, scope_of
 from services.store.translate import query
+from services.store.window_select import WindowSelect, column_name, split
 
 _RESULT = "_penstock_windows"
 #: of a second
@@ -54,15 +56,25 @@ class Tables(Protocol):
 
 @dataclass(frozen=True)
 class Windows:
-    """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for, `columns` the types of all. `keys` name columns of it that tell
-    partitions apart.
+    """Result of a window select: `frame` has the columns of `select.inner` (times as timestamps)
+    under the names of `window_select.column_name`, `shown` what the planner calls them, `columns`
+    the types of all. `keys` name columns of it that tell partitions apart.
     """
 
+    select: WindowSelect
     frame: pl.DataFrame
     shown: list[str]
     columns: TableColumns
     keys: list[str]
+
+    @property
+    def start(self) -> str:
+        """The column of the beginnings of windows."""
+        return self.frame.columns[0]
+
+    def outer(self, relation: str) -> exp.Select:
+        """Return the select over these rows, which are called *relation*."""
+        return self.select.outer(relation, self.shown)
 
 
 class _Rows:
@@ -105,17 +117,31 @@ def evaluate(
             hint="store the inner query's rows in a table, or window each table first",
         )
     found = queries.resolve(source)
-    plan = _plan(queries, statement, select, found.table.database, timezone)
+    parts = _split(queries, statement, select, found.table)
+    plan = _plan(queries, statement, parts.inner, found.table.database, timezone)
     source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
     limited = counts_by_partition(select)
     # DuckDB's windows have no number of their partition
     grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
     if grouped is not None:
-        return _shape(plan, _grouped(con, plan, grouped), select, [])
+        return _shape(plan, _grouped(con, plan, grouped), parts, [])
     rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     keys = _partition_columns(plan) if limited else []
-    return _shape(plan, emission.rows, select, keys)
+    return _shape(plan, emission.rows, parts, keys)
+
+
+def _split(queries: Tables, statement: Query, select: exp.Select, table: Table) -> WindowSelect:
+    names = {c.name.lower() for c in (*table.columns, *table.tags)}
+    try:
+        return split(select, names | {"tbname", *TIME_ALIASES}, queries.view().function)
+    except RecursionError:
+        raise statement.error(
+            "an expression is nested too deeply",
+            select,
+            code="E_UNSUPPORTED_QUERY",
+            hint="nest it less, or compute a part of it first",
+        ) from None
 
 
 def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
@@ -129,8 +155,6 @@ def _plan(
 ) -> StreamPlan:
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
-    for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
-        inner.set(key, None)
     # a result table can't have a column `tbname`, a query's result can
     inner.set(
         "expressions",
@@ -240,7 +264,7 @@ def _pushable(where: exp.Where) -> bool:
 
 
 def _shape(
-    plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select, by: Sequence[Column]
+    plan: StreamPlan, rows: pl.DataFrame | None, select: WindowSelect, by: Sequence[Column]
 ) -> Windows:
     """Give the computed *rows* the names and types of a query's answer.
 
@@ -260,19 +284,22 @@ def _shape(
         for name, kind in kinds.items()
         if kind.kind == "TIMESTAMP"
     )
-    added = len(target.columns) - len(select.expressions)
+    added = len(target.columns) - len(select.inner.expressions)
     if added not in (0, 1):
         raise SqlSemanticError(
             "`*` has no meaning in a window query",
             code="E_UNSUPPORTED_QUERY",
             hint="name the columns or aggregates",
         )
-    shown = {name: "tbname" if name == _TBNAME else name for name in kinds}
-    frame = frame.sort(target.columns[0].name).rename(shown)
-    outputs = (Output(shown[name], kind, target.precision) for name, kind in kinds.items())
+    listed = [c.name for c in target.columns[added:]]
+    names = {name: name for name in kinds}
+    names |= {name: column_name(position) for position, name in enumerate(listed)}
+    frame = frame.sort(target.columns[0].name).rename(names)
+    outputs = (Output(names[name], kind, target.precision) for name, kind in kinds.items())
     return Windows(
+        select,
         frame,
-        [shown[c.name] for c in target.columns[added:]],
+        ["tbname" if name == _TBNAME else name for name in listed],
         TableColumns(tuple(outputs), target.precision, stored=False),
         list(keys),
     )

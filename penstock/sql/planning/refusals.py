@@ -40,10 +40,6 @@ REFUSALS: dict[str, Refusal] = {
         "HAVING",
         "a stream publishes every window, HAVING would have to take results back",
         "filter the rows with WHERE, or the results with a second stream over the result table",
-        in_query=(
-            "it cannot stand beside a window",
-            "filter the windows in a query around this one: SELECT … FROM (SELECT …) WHERE …",
-        ),
     ),
     "E_NONWINDOW_TRIGGER": Refusal(
         "TRIGGER",

@@ -49,7 +49,7 @@ class WindowSelect:
                 "a window needs at least one aggregate",
                 "add one, such as count(*) or last(column)",
             )
-        self._attach_companions()
+        self._attach_companions(lowered)
         types = {a.name: a.type for a in self._selection.aggregates}
         for item, bound in zip(items, lowered, strict=True):
             self._add_output(item, bound, types)
@@ -153,10 +153,11 @@ class WindowSelect:
 
     # ---------------------------------------------------------------- columns beside aggregates
 
-    def _attach_companions(self) -> None:
+    def _attach_companions(self, lowered: Sequence[exp.Expr]) -> None:
         """Give each plain column the row of the one aggregate that chooses a row."""
         if not self._companions:
             return
+        self._refuse_unknown(lowered)
         aggregates = self._selection.aggregates
         choosers = [a for a in aggregates if _chooses_row(a)]
         for index, item in self._companions:

@@ -1,0 +1,249 @@
+"""A window select as two: the one that the kernels compute, and the one over their rows.
+
+The kernels give a list of columns and know nothing behind it. So HAVING, ORDER BY and whatever
+they have no function for stand in a select around them, over the columns of the list and over
+hidden ones: the aggregates, keys and times of windows that only the outer select reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from penstock.sql.dialect import to_sql
+from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
+from penstock.sql.planning.select import HIDDEN
+from penstock.sql.planning.select.items import column_reference, output_name
+from penstock.sql.relational import AGGREGATE_NAMES
+from penstock.udf import UserFunction
+from services.store.functions import function_name
+
+_COUNT = exp.Anonymous(this="count", expressions=[exp.Star()])
+#: clauses of the select around the windows
+_OUTSIDE = ("having", "order", "limit", "offset", "distinct", "slimit", "soffset")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of the answer. `expression` is over the columns of the inner select, and None where
+    the column is one of these as it is: number `position`.
+    """
+
+    name: str
+    position: int
+    expression: exp.Expr | None = None
+
+
+@dataclass(frozen=True)
+class WindowSelect:
+    """`inner` is what the kernels compute; `items`, `having` and `order` are over its columns."""
+
+    inner: exp.Select
+    items: tuple[Item, ...]
+    having: exp.Expr | None
+    order: exp.Order | None
+
+    def outer(self, relation: str, shown: list[str]) -> exp.Select:
+        """Return the select over *relation*, which has the columns of `inner`.
+
+        Args:
+            shown: the names that the planner gave these columns.
+        """
+        made = exp.Select(expressions=[_select_item(item, shown) for item in self.items])
+        made.set("from_", exp.From(this=exp.to_table(relation)))
+        if self.having is not None:
+            made.set("where", exp.Where(this=self.having))
+        if self.order is not None:
+            made.set("order", self.order)
+        return made
+
+
+def _select_item(item: Item, shown: list[str]) -> exp.Expr:
+    if item.expression is not None:
+        return exp.alias_(item.expression, item.name, quoted=True)
+    return exp.alias_(
+        exp.column(column_name(item.position), quoted=True), shown[item.position], quoted=True
+    )
+
+
+def column_name(position: int) -> str:
+    """Return what column number *position* of the inner select is called in its rows."""
+    return f"_penstock_item_{position}"
+
+
+def split(
+    select: exp.Select,
+    source_columns: Collection[str],
+    functions: Callable[[str], UserFunction | None],
+) -> WindowSelect:
+    """Split a window select.
+
+    Args:
+        source_columns: names of the columns of its source, in lower case.
+        functions: gives the user-defined function of a name.
+    """
+    return _Splitter(select, source_columns, functions).split()
+
+
+class _Splitter:
+    def __init__(
+        self,
+        select: exp.Select,
+        source_columns: Collection[str],
+        functions: Callable[[str], UserFunction | None],
+    ) -> None:
+        self._select = select
+        self._source_columns = source_columns
+        self._functions = functions
+        #: the list of the inner select
+        self._inner: list[exp.Expr] = []
+        #: canonical text of an expression → its place in that list
+        self._places: dict[str, int] = {}
+        #: name in lower case → what it means outside
+        self._names: dict[str, exp.Expr] = {}
+        partition = select.args.get("partition_by")
+        keys = partition.expressions if partition is not None else []
+        self._keys = {_text(key.unalias()) for key in keys}
+        self._keys |= {key.alias.lower() for key in keys if isinstance(key, exp.Alias)}
+
+    def split(self) -> WindowSelect:
+        items = self._split_items()
+        having = self._select.args.get("having")
+        order = self._select.args.get("order")
+        made_having = self._outside(having.this) if having is not None else None
+        made_order = None
+        if order is not None:
+            made_order = exp.Order(expressions=[self._order_item(o) for o in order.expressions])
+        if not any(self._has_aggregate(item) for item in self._inner):
+            self._hide(_COUNT)
+        inner = self._select.copy()
+        for key in _OUTSIDE:
+            inner.set(key, None)
+        inner.set("expressions", [item.copy() for item in self._inner])
+        return WindowSelect(inner, items, made_having, made_order)
+
+    def _split_items(self) -> tuple[Item, ...]:
+        """Take the whole items first, so that what is written twice is computed once."""
+        listed = self._select.expressions
+        whole = [not self._is_outside(item) for item in listed]
+        for item, inside in zip(listed, whole, strict=True):
+            if inside:
+                self._places.setdefault(_text(item.unalias()), len(self._inner))
+                self._inner.append(item)
+        made: list[Item] = []
+        position = 0
+        for item, inside in zip(listed, whole, strict=True):
+            name = output_name(item, item.unalias())
+            if inside:
+                made.append(Item(name, position))
+                position += 1
+            else:
+                made.append(Item(name, -1, self._outside(item.unalias())))
+            if isinstance(item, exp.Alias | exp.Column):
+                self._names.setdefault(name.lower(), self._meaning(made[-1]))
+        return tuple(made)
+
+    def _meaning(self, item: Item) -> exp.Expr:
+        if item.expression is not None:
+            return item.expression
+        return exp.column(column_name(item.position), quoted=True)
+
+    def _is_outside(self, item: exp.Expr) -> bool:
+        """Tell if the kernels cannot compute *item* as a whole. What FILL fills is a whole."""
+        if self._select.args.get("fill") is not None:
+            return False
+        return any(
+            isinstance(node, exp.Query) or _is_of_queries(node) for node in item.unalias().walk()
+        )
+
+    # ------------------------------------------------------------ expressions outside
+
+    def _order_item(self, item: exp.Ordered) -> exp.Ordered:
+        made = item.copy()
+        node = made.this
+        meant = None
+        if isinstance(node, exp.Column) and not node.table:
+            # a name of the list goes before a column of the source
+            meant = self._names.get(node.name.lower())
+        made.set("this", _at(meant, node) if meant is not None else self._outside(node))
+        return made
+
+    def _outside(self, node: exp.Expr) -> exp.Expr:
+        """Return *node* over the columns of the inner select."""
+        return node.copy().transform(self._replace, copy=False)
+
+    def _replace(self, node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Query):
+            # another node is not descended into
+            return node.copy()
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if self._is_aggregate(node) or self._is_unknown(node):
+            return self._hide(node)
+        return self._hide(node) if self._is_key(node) else node
+
+    def _is_key(self, node: exp.Expr) -> bool:
+        """Tell if PARTITION BY has the expression *node*; no condition is one."""
+        if not self._keys or isinstance(node, exp.And | exp.Or):
+            return False
+        return _text(node) in self._keys
+
+    def _column(self, node: exp.Column) -> exp.Expr:
+        name = node.name.lower()
+        own = name in self._source_columns or name in self._keys
+        if not node.table and not own and name in self._names:
+            return _at(self._names[name], node)
+        return self._hide(node)
+
+    def _hide(self, node: exp.Expr) -> exp.Expr:
+        """Return the column that *node* is, which the inner select gets if it lacks it."""
+        text = _text(node)
+        if text not in self._places:
+            self._places[text] = len(self._inner)
+            hidden = exp.alias_(node.copy(), column_name(len(self._inner)))
+            hidden.meta.update(node.meta)
+            hidden.meta[HIDDEN] = True
+            self._inner.append(hidden)
+        return column_reference(column_name(self._places[text]), node)
+
+    def _has_aggregate(self, item: exp.Expr) -> bool:
+        return any(self._is_aggregate(node) for node in item.walk())
+
+    def _is_unknown(self, node: exp.Expr) -> bool:
+        """Tell if *node* calls what is no function: the planner says which is meant."""
+        if not isinstance(node, exp.Anonymous):
+            return False
+        name = function_name(node)
+        known = name in REGISTRY or name in QUERY_ONLY
+        return not known and self._functions(name) is None
+
+    def _is_aggregate(self, node: exp.Expr) -> bool:
+        name = function_name(node)
+        if name in AGGREGATE_NAMES:
+            return True
+        user = self._functions(name) if name else None
+        return user is not None and user.aggregate
+
+
+def _is_of_queries(node: exp.Expr) -> bool:
+    """Tell if *node* calls a function that only queries have."""
+    name = function_name(node)
+    return name in QUERY_ONLY and name not in REGISTRY and name not in AGGREGATES
+
+
+def _at(meant: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """Return *meant* where *node* stands."""
+    made = meant.copy()
+    made.meta.update({k: v for k, v in node.meta.items() if k != "sql"})
+    return made
+
+
+def _text(node: exp.Expr) -> str:
+    """Return the canonical text of *node*: names of columns compare without case."""
+    made = node.copy()
+    for column in made.find_all(exp.Column):
+        if isinstance(column.this, exp.Identifier):
+            column.this.set("this", column.name.lower())
+    return to_sql(made)
