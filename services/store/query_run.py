@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.duck import Engine
-from penstock.duck.helpers import install
+from penstock.duck.helpers import Installed
 from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
@@ -64,8 +64,20 @@ class _RelationNames:
                 return name
 
 
+@dataclass(frozen=True)
+class _Translated:
+    """DuckDB's text of a query, and the columns of its answer."""
+
+    text: str
+    outputs: tuple[Output, ...]
+    unordered: bool
+
+
 class QueryRun:
     """State of one query."""
+
+    #: what it has added to the engine, once that is confined
+    _installed: Installed
 
     def __init__(
         self,
@@ -175,9 +187,36 @@ class QueryRun:
             for table in self._source.tables(found):
                 self._images.of(table)
         self._engine.confine(self._images.files())
+        self._installed = Installed(self._engine.con, self._request.statement.source)
+        try:
+            answer = self._compute(tree)
+        except duckdb.Error:
+            self._installed.raise_failure()
+            raise
+        self._installed.remove()
+        return answer
+
+    def _compute(self, tree: exp.Query) -> pa.Table:
+        """Compute *tree*, whose tables' files the engine may open."""
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._compute_windows(tree, select)
+        translated = self._translate(tree)
+        text = translated.text
+        if translated.unordered:
+            text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
+        arrow = self._engine.answer(text)
+        if arrow.num_rows > self._max_rows:
+            raise PenstockError(
+                f"more than {self._max_rows} rows",
+                code="E_RESULT_TOO_LARGE",
+                hint="narrow the query, or use `penstock export`",
+            )
+        fields = zip(arrow.schema, translated.outputs, strict=True)
+        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+
+    def _translate(self, tree: exp.Query) -> _Translated:
+        """Translate *tree*, whose windows are computed; the engine gets what the text calls."""
         self._check_functions(tree)
         bound = self._bind_names(tree)
         for node in list(tree.find_all(exp.Table)):
@@ -188,29 +227,22 @@ class QueryRun:
             self._functions,
             frozenset(self._relations),
             self._moment,
+            self._installed.needed,
         )
         check_times(tree, self._request.statement, self._request.timezone)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
-        installed = install(
-            self._engine.con, context.needed.values(), self._request.statement.source
-        )
-        if _is_unordered(tree):
-            text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
-        try:
-            arrow = self._engine.answer(text)
-        except duckdb.Error:
-            installed.raise_failure()
-            raise
-        installed.remove()
-        if arrow.num_rows > self._max_rows:
-            raise PenstockError(
-                f"more than {self._max_rows} rows",
-                code="E_RESULT_TOO_LARGE",
-                hint="narrow the query, or use `penstock export`",
-            )
-        fields = zip(arrow.schema, bound.outputs, strict=True)
-        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+        self._installed.add(context.needed.values())
+        return _Translated(text, bound.outputs, _is_unordered(tree))
+
+    def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
+        """Make a relation of the rows of a subquery; return its name and its columns."""
+        around, self._tables = self._tables, {}
+        translated = self._translate(tree)
+        self._tables = around
+        name = self._names.make()
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {translated.text}")
+        return name, translated.outputs
 
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""

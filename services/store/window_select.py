@@ -7,16 +7,21 @@ hidden ones: the aggregates, keys and times of windows that only the outer selec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Set
 from dataclasses import dataclass
+from typing import NoReturn
 
 from sqlglot import exp
 
+from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
+from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.planning.select import HIDDEN
+from penstock.sql.planning.select.aggregates import WINDOW_TYPES
 from penstock.sql.planning.select.items import column_reference, output_name
 from penstock.sql.relational import AGGREGATE_NAMES
+from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
 
@@ -74,26 +79,32 @@ def column_name(position: int) -> str:
 
 
 def split(
+    statement: Query,
     select: exp.Select,
-    source_columns: Collection[str],
+    source_columns: Set[str],
     functions: Callable[[str], UserFunction | None],
 ) -> WindowSelect:
-    """Split a window select.
+    """Split a window select of *statement*.
 
     Args:
         source_columns: names of the columns of its source, in lower case.
         functions: gives the user-defined function of a name.
+
+    Raises:
+        SqlSemanticError: HAVING or ORDER BY names what there is not.
     """
-    return _Splitter(select, source_columns, functions).split()
+    return _Splitter(statement, select, source_columns, functions).split()
 
 
 class _Splitter:
     def __init__(
         self,
+        statement: Query,
         select: exp.Select,
-        source_columns: Collection[str],
+        source_columns: Set[str],
         functions: Callable[[str], UserFunction | None],
     ) -> None:
+        self._statement = statement
         self._select = select
         self._source_columns = source_columns
         self._functions = functions
@@ -193,9 +204,23 @@ class _Splitter:
     def _column(self, node: exp.Column) -> exp.Expr:
         name = node.name.lower()
         own = name in self._source_columns or name in self._keys
-        if not node.table and not own and name in self._names:
+        if node.table or own:
+            return self._hide(node)
+        if name in self._names:
             return _at(self._names[name], node)
+        if name not in WINDOW_TYPES:
+            self._refuse_unknown(node)
         return self._hide(node)
+
+    def _refuse_unknown(self, node: exp.Column) -> NoReturn:
+        known = [*self._names, *sorted(self._source_columns - {*TIME_ALIASES})]
+        near = nearest(node.name, known)
+        raise self._statement.error(
+            f"there is no column {node.name}",
+            node,
+            code="E_UNKNOWN_COLUMN",
+            hint=f"did you mean {near}?" if near else f"known here: {', '.join(known[:20])}",
+        )
 
     def _hide(self, node: exp.Expr) -> exp.Expr:
         """Return the column that *node* is, which the inner select gets if it lacks it."""

@@ -6,52 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import duckdb
 import polars as pl
 from sqlglot import exp
 
-from penstock.catalog.model import Table
 from penstock.errors import SqlSemanticError
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration, StreamPlan, Trigger
+from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.binder import TIME_ALIASES
-from penstock.sql.planning.view import SchemaView
-from penstock.sql.relational import Output, QueryScope, TableColumns, bind
+from penstock.sql.relational import Output, TableColumns
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
 from services.store import interval_sql
-from services.store.binding import Context, columns_of
 from services.store.partition_limits import counts_by_partition
-from services.store.relation import quote
-from services.store.resolve import ResolvedTable
-from services.store.scope import Scope, scope_of
-from services.store.translate import query
 from services.store.window_select import WindowSelect, column_name, split
+from services.store.window_source import Tables, WindowSource, find_source
 
 _RESULT = "_penstock_windows"
 #: of a second
 _NANOS = 1_000_000_000
 _TBNAME = "_penstock_tbname"
 _REALS = ("FLOAT", "DOUBLE")
-
-
-class Tables(Protocol):
-    """What computing windows needs of the query around it."""
-
-    def resolve(self, table: exp.Table) -> ResolvedTable: ...
-
-    def relation(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        prefix: str,
-        found: ResolvedTable,
-        scope: Scope,
-    ) -> str: ...
-
-    def view(self) -> SchemaView: ...
 
 
 @dataclass(frozen=True)
@@ -103,38 +80,31 @@ def evaluate(
     timezone: str,
     moment: int,
 ) -> Windows:
-    """Compute one window select over a table, at *moment* in nanoseconds.
+    """Compute one window select, at *moment* in nanoseconds.
 
     Raises:
-        SqlSemanticError: its source is not one table, or the planner refuses it.
+        SqlSemanticError: it has no source that windows can be cut from, or the planner refuses it.
     """
-    source = select.args["from_"].this if select.args.get("from_") else None
-    if not isinstance(source, exp.Table) or select.args.get("joins"):
-        raise statement.error(
-            "a window clause needs one table in FROM",
-            select,
-            code="E_UNSUPPORTED_QUERY",
-            hint="store the inner query's rows in a table, or window each table first",
-        )
-    found = queries.resolve(source)
-    parts = _split(queries, statement, select, found.table)
-    plan = _plan(queries, statement, parts.inner, found.table.database, timezone)
-    source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
+    source = find_source(queries, con, statement, select, timezone)
+    parts = _split(statement, source)
+    plan = _plan(source, statement, parts.inner, timezone)
+    source_rows, whole = source.rows(statement, timezone)
     limited = counts_by_partition(select)
     # DuckDB's windows have no number of their partition
     grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
     if grouped is not None:
         return _shape(plan, _grouped(con, plan, grouped), parts, [])
-    rows = _fetch(con, found.table, source_rows, moment)
+    rows = source.fetch(con, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     keys = _partition_columns(plan) if limited else []
     return _shape(plan, emission.rows, parts, keys)
 
 
-def _split(queries: Tables, statement: Query, select: exp.Select, table: Table) -> WindowSelect:
-    names = {c.name.lower() for c in (*table.columns, *table.tags)}
+def _split(statement: Query, source: WindowSource) -> WindowSelect:
+    names = {c.name.lower() for c in source.columns}
+    select = source.select
     try:
-        return split(select, names | {"tbname", *TIME_ALIASES}, queries.view().function)
+        return split(statement, select, names | {"tbname", *TIME_ALIASES}, source.view.function)
     except RecursionError:
         raise statement.error(
             "an expression is nested too deeply",
@@ -150,9 +120,8 @@ def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.
     return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
 
 
-def _plan(
-    queries: Tables, statement: Query, select: exp.Select, database: str, timezone: str
-) -> StreamPlan:
+def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: str) -> StreamPlan:
+    database = source.database
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
     # a result table can't have a column `tbname`, a query's result can
@@ -178,89 +147,8 @@ def _plan(
         options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )
     return plan_stream(
-        stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database
+        stream, source.view, stream_id=0, target_id=0, timezone=timezone, database=database
     ).plan
-
-
-def _source_rows(
-    queries: Tables,
-    con: duckdb.DuckDBPyConnection,
-    statement: Query,
-    select: exp.Select,
-    found: ResolvedTable,
-    timezone: str,
-) -> tuple[str, bool]:
-    """FROM and WHERE of the table's rows, and whether DuckDB alone may decide which those are."""
-    table = found.table
-    source = select.args["from_"].this
-    scope = scope_of(source, table, timezone)
-    relation = queries.relation(con, "_penstock_window_source", found, scope)
-    text = f"FROM ({relation}) AS {quote(source.alias_or_name)}"
-    where = select.args.get("where")
-    if where is None:
-        return text, True
-    if not _pushable(where):
-        return text, False
-    condition = _condition(statement, select, found, timezone)
-    # DuckDB takes NaN for whatever the statistics of a file say of its other values
-    reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
-    named = {c.name.lower() for c in where.find_all(exp.Column)}
-    return f"{text} WHERE {condition}", not named & reals
-
-
-def _times(table: Table) -> list[str]:
-    return [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-
-
-def _fetch(
-    con: duckdb.DuckDBPyConnection, table: Table, source_rows: str, moment: int
-) -> pl.DataFrame:
-    """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
-    columns = [c.name for c in (*table.columns, *table.tags)]
-    times = _times(table)
-    listed = ", ".join(["tbname", *(quote(c) for c in columns)])
-    rows = pl.DataFrame(con.sql(f"SELECT {listed} {source_rows}").to_arrow_table())
-    types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
-    return rows.with_columns(
-        *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),
-        *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
-        _step=pl.lit(0, pl.UInt32),
-        _offset=pl.lit(0, pl.Int64),
-        _now=pl.lit(moment // (_NANOS // TICKS_PER_SECOND[table.precision]), pl.Int64),
-        _op=pl.lit(0, pl.Int8),
-    ).sort(table.time_column, "tbname")
-
-
-def _condition(statement: Query, select: exp.Select, found: ResolvedTable, timezone: str) -> str:
-    """Return DuckDB's text of WHERE, over the one table that FROM names."""
-    source = select.args["from_"].this
-    narrow = exp.select("1").from_(source.copy()).where(select.args["where"].this.copy())
-    scope = QueryScope(statement.source, lambda _: columns_of(found.table), timezone)
-    bound = bind(narrow, scope).tree
-    bound.args["from_"].this.set("db", None)
-    text = query(bound, Context({}, timezone, relations=frozenset((source.name,))))
-    return text.split(" WHERE ", 1)[1]
-
-
-def _pushable(where: exp.Where) -> bool:
-    """Only comparisons of columns with literals: the kernel applies WHERE in any case, this only
-    reads less.
-    """
-    allowed = (
-        exp.Where,
-        exp.And,
-        exp.Column,
-        exp.Identifier,
-        exp.Literal,
-        exp.EQ,
-        exp.GT,
-        exp.GTE,
-        exp.LT,
-        exp.LTE,
-        exp.Between,
-        exp.Neg,
-    )
-    return all(isinstance(n, allowed) for n in where.walk())
 
 
 def _shape(
