@@ -24,6 +24,7 @@ from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
+from services.store.window_range import RANGE_NAMES
 
 _COUNT = exp.Anonymous(this="count", expressions=[exp.Star()])
 #: clauses of the select around the windows
@@ -43,12 +44,16 @@ class Item:
 
 @dataclass(frozen=True)
 class WindowSelect:
-    """`inner` is what the kernels compute; `items`, `having` and `order` are over its columns."""
+    """`inner` is what the kernels compute; `items`, `having` and `order` are over its columns and,
+    if `ranged`, over the ends of the range of times. `aligned`: the windows begin where that does.
+    """
 
     inner: exp.Select
     items: tuple[Item, ...]
     having: exp.Expr | None
     order: exp.Order | None
+    ranged: bool
+    aligned: bool
 
     def outer(self, relation: str, shown: list[str]) -> exp.Select:
         """Return the select over *relation*, which has the columns of `inner`.
@@ -107,6 +112,9 @@ class _Splitter:
         self._statement = statement
         self._select = select
         self._source_columns = source_columns
+        self._filled = select.args.get("fill") is not None
+        #: whether anything outside reads the ends of the range of times
+        self._ranged = False
         self._functions = functions
         #: the list of the inner select
         self._inner: list[exp.Expr] = []
@@ -116,7 +124,8 @@ class _Splitter:
         self._names: dict[str, exp.Expr] = {}
         partition = select.args.get("partition_by")
         keys = partition.expressions if partition is not None else []
-        self._keys = {_text(key.unalias()) for key in keys}
+        self._key_nodes = [key.unalias() for key in keys]
+        self._keys = {_text(key) for key in self._key_nodes}
         self._keys |= {key.alias.lower() for key in keys if isinstance(key, exp.Alias)}
 
     def split(self) -> WindowSelect:
@@ -129,11 +138,18 @@ class _Splitter:
             made_order = exp.Order(expressions=[self._order_item(o) for o in order.expressions])
         if not any(self._has_aggregate(item) for item in self._inner):
             self._hide(_COUNT)
+        if self._filled:
+            # FILL is for each partition
+            for key in self._key_nodes:
+                self._hide(key)
         inner = self._select.copy()
+        aligned = isinstance(inner.args["window"].args.get("offset"), exp.Var)
+        if aligned:
+            inner.args["window"].set("offset", None)
         for key in _OUTSIDE:
             inner.set(key, None)
         inner.set("expressions", [item.copy() for item in self._inner])
-        return WindowSelect(inner, items, made_having, made_order)
+        return WindowSelect(inner, items, made_having, made_order, self._ranged, aligned)
 
     def _split_items(self) -> tuple[Item, ...]:
         """Take the whole items first, so that what is written twice is computed once."""
@@ -163,11 +179,18 @@ class _Splitter:
 
     def _is_outside(self, item: exp.Expr) -> bool:
         """Tell if the kernels cannot compute *item* as a whole. What FILL fills is a whole."""
-        if self._select.args.get("fill") is not None:
+        parts = list(item.unalias().walk())
+        if any(self._is_of_range(node) for node in parts):
+            return True
+        if self._filled:
             return False
-        return any(
-            isinstance(node, exp.Query) or _is_of_queries(node) for node in item.unalias().walk()
-        )
+        return any(isinstance(node, exp.Query) or _is_of_queries(node) for node in parts)
+
+    def _is_of_range(self, node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Column) or node.table:
+            return False
+        name = node.name.lower()
+        return name in RANGE_NAMES and name not in self._source_columns
 
     # ------------------------------------------------------------ expressions outside
 
@@ -202,6 +225,9 @@ class _Splitter:
         return _text(node) in self._keys
 
     def _column(self, node: exp.Column) -> exp.Expr:
+        if self._is_of_range(node):
+            self._ranged = True
+            return column_reference(node.name.lower(), node)
         name = node.name.lower()
         own = name in self._source_columns or name in self._keys
         if node.table or own:

@@ -92,6 +92,10 @@ class WindowSource:
     def time_column(self) -> str:
         return self.columns[0].name
 
+    def ticks(self, moment: int) -> int:
+        """Return *moment*, in nanoseconds, in the ticks of the rows."""
+        return moment // (_NANOS // TICKS_PER_SECOND[self.precision])
+
     def rows(self, statement: Query, timezone: str) -> tuple[str, bool]:
         """Return FROM and WHERE of the rows, and whether DuckDB alone may decide which those
         are.
@@ -123,13 +127,12 @@ class WindowSource:
         times = [c.name for c in self.columns if c.type.kind == "TIMESTAMP"]
         listed = ", ".join(["tbname", *(quote(c.name) for c in self.columns)])
         frame = pl.DataFrame(con.sql(f"SELECT {listed} {rows}").to_arrow_table())
-        now = moment // (_NANOS // TICKS_PER_SECOND[self.precision])
         return frame.with_columns(
             *(pl.col(t).cast(pl.Datetime(self.precision)).cast(pl.Int64) for t in times),
             *(pl.col(c.name).cast(c.type.polars()) for c in self.columns if c.name not in times),
             _step=pl.lit(0, pl.UInt32),
             _offset=pl.lit(0, pl.Int64),
-            _now=pl.lit(now, pl.Int64),
+            _now=pl.lit(self.ticks(moment), pl.Int64),
             _op=pl.lit(0, pl.Int8),
         ).sort(self.time_column, "tbname", maintain_order=True)
 

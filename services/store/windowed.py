@@ -5,15 +5,16 @@ that are there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import polars as pl
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
+from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import Column, Duration, StreamPlan, Trigger
+from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.relational import Output, TableColumns
@@ -21,6 +22,8 @@ from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
 from services.store import interval_sql
 from services.store.partition_limits import counts_by_partition
+from services.store.window_fill import FillClause, QueryFill
+from services.store.window_range import RANGE_NAMES, TimeRange, range_of, start_with
 from services.store.window_select import WindowSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
 
@@ -88,16 +91,51 @@ def evaluate(
     source = find_source(queries, con, statement, select, timezone)
     parts = _split(statement, source)
     plan = _plan(source, statement, parts.inner, timezone)
+    asked = range_of(source, timezone, moment)
+    if parts.aligned:
+        plan = start_with(plan, asked)
+    by = _partition_columns(plan) if counts_by_partition(select) else []
+    rows = _compute(con, statement, source, replace(plan, fill=Fill("none")), by, timezone, moment)
+    if plan.fill.mode != "none":
+        node = select.args["fill"]
+        clause = FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
+        rows = QueryFill(plan, clause, source.ticks(moment)).fill(rows)
+    return _shape(plan, rows, parts, by, asked)
+
+
+def _compute(
+    con: duckdb.DuckDBPyConnection,
+    statement: Query,
+    source: WindowSource,
+    plan: StreamPlan,
+    by: Sequence[Column],
+    timezone: str,
+    moment: int,
+) -> pl.DataFrame:
+    """Return the windows of *plan*, with times in ticks.
+
+    Args:
+        by: columns that tell partitions apart; they come under names of their own.
+    """
     source_rows, whole = source.rows(statement, timezone)
-    limited = counts_by_partition(select)
     # DuckDB's windows have no number of their partition
-    grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
+    grouped = interval_sql.sql(plan, source_rows) if whole and not by else None
+    columns = plan.target.columns
     if grouped is not None:
-        return _shape(plan, _grouped(con, plan, grouped), parts, [])
-    rows = source.fetch(con, source_rows, moment)
-    emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
-    keys = _partition_columns(plan) if limited else []
-    return _shape(plan, emission.rows, parts, keys)
+        rows = pl.DataFrame(con.sql(grouped).to_arrow_table())
+        return rows.select(pl.col(c.name).cast(c.type.polars()) for c in columns)
+    history = _Rows(source.fetch(con, source_rows, moment), plan.source.time_column)
+    made = make_kernel(plan, history).load_history().rows
+    keys = _key_names(by)
+    if made is None:
+        kinds = {c.name: c.type for c in columns} | {n: c.type for n, c in keys.items()}
+        return pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
+    listed = [c.name for c in columns]
+    return made.select(*listed, **{name: pl.col(c.name) for name, c in keys.items()})
+
+
+def _key_names(by: Sequence[Column]) -> dict[str, Column]:
+    return {f"_penstock_key_{n}": column for n, column in enumerate(by)}
 
 
 def _split(statement: Query, source: WindowSource) -> WindowSelect:
@@ -112,12 +150,6 @@ def _split(statement: Query, source: WindowSource) -> WindowSelect:
             code="E_UNSUPPORTED_QUERY",
             hint="nest it less, or compute a part of it first",
         ) from None
-
-
-def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
-    """The windows that DuckDB has computed, as the kernels give them."""
-    rows = pl.DataFrame(con.sql(text).to_arrow_table())
-    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
 
 
 def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: str) -> StreamPlan:
@@ -152,22 +184,21 @@ def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: 
 
 
 def _shape(
-    plan: StreamPlan, rows: pl.DataFrame | None, select: WindowSelect, by: Sequence[Column]
+    plan: StreamPlan,
+    rows: pl.DataFrame,
+    select: WindowSelect,
+    by: Sequence[Column],
+    asked: TimeRange,
 ) -> Windows:
-    """Give the computed *rows* the names and types of a query's answer.
-
-    Args:
-        by: columns that tell partitions apart; they come under names of their own.
-    """
+    """Give the computed *rows* the names and types of a query's answer."""
     target = plan.target
-    keys = {f"_penstock_key_{n}": column for n, column in enumerate(by)}
+    keys = _key_names(by)
     kinds = {c.name: c.type for c in target.columns} | {n: c.type for n, c in keys.items()}
-    if rows is None:
-        frame = pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
-    else:
-        columns = (c.name for c in target.columns)
-        frame = rows.select(*columns, **{name: pl.col(c.name) for name, c in keys.items()})
-    frame = frame.with_columns(
+    if select.ranged:
+        kinds |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
+        ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
+        rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
+    frame = rows.with_columns(
         pl.col(name).cast(pl.Datetime(target.precision))
         for name, kind in kinds.items()
         if kind.kind == "TIMESTAMP"

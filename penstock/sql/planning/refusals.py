@@ -224,10 +224,6 @@ REFUSALS: dict[str, Refusal] = {
         "INTERVAL",
         "AUTO takes the offset from the query's time range, and a stream has none",
         "write the offset, such as INTERVAL({size}, 5s)",
-        in_query=(
-            "the offset cannot be AUTO",
-            "write the offset, such as INTERVAL({size}, 5s)",
-        ),
     ),
     "E_OFFSET_UNIT": Refusal(
         "INTERVAL",

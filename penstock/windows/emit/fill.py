@@ -47,7 +47,7 @@ class Filler:
                 continue
             index = list(outputs).index(origin)
             text = plan.fill.values[index] if index < len(plan.fill.values) else None
-            self.values[column.name] = _value(scope, column, text)
+            self.values[column.name] = given_value(scope, column, text)
             if column.type.numeric or column.type.kind == "TIMESTAMP":
                 self.linear.append(column.name)
 
@@ -264,7 +264,7 @@ class Filler:
             high = _nearest(column, groups, down=False)[left + 1]
             passed = wanted - starts[low]
             length = starts[high] - starts[low]
-            value = _between(_at(column, low), _at(column, high), passed, length)
+            value = between(_at(column, low), _at(column, high), passed, length)
             value = value.zip_with(pl.Series((low >= 0) & (high >= 0)), _nothing(value))
             rows = rows.with_columns(value.alias(name))
         return rows
@@ -304,7 +304,7 @@ def _nothing(like: pl.Series) -> pl.Series:
     return pl.Series(like.name, [None], dtype=like.dtype)
 
 
-def _between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl.Series:
+def between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl.Series:
     """Values *passed* of *length* from *low* to *high*; whole ones exactly, cut toward zero."""
     dtype = low.dtype
     share = pl.Series(passed / np.where(length, length, 1))
@@ -320,7 +320,7 @@ def _between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> p
     return pl.select(signed.cast(dtype, strict=False)).to_series()
 
 
-def _value(scope: Scope, column: Column, text: str | None) -> pl.Expr:
+def given_value(scope: Scope, column: Column, text: str | None) -> pl.Expr:
     """Return what FILL(VALUE, …) gives *column*: *text*, or NULL without one."""
     kind = column.type.polars()
     plan = scope.plan
