@@ -244,6 +244,14 @@ class QueryRun:
         self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {translated.text}")
         return name, translated.outputs
 
+    def add_relation(self, sql: str, columns: TableColumns) -> str:
+        """Make a relation that the query may name of *sql*; return its name."""
+        name = self._names.make()
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {sql}")
+        self._relations.add(name)
+        self._windows[name] = columns
+        return name
+
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""
         statement = self._request.statement

@@ -13,9 +13,11 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from penstock.errors import SqlSemanticError
 from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
-from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import QUERY_ONLY, REGISTRY
+from penstock.sql.plan import StreamPlan
 from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.planning.select import HIDDEN
 from penstock.sql.planning.select.aggregates import WINDOW_TYPES
@@ -24,6 +26,7 @@ from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
+from services.store.window_calls import has_place, is_late, is_of_queries, of_all
 from services.store.window_range import RANGE_NAMES
 
 _COUNT = exp.Anonymous(this="count", expressions=[exp.Star()])
@@ -43,6 +46,17 @@ class Item:
 
 
 @dataclass(frozen=True)
+class LateAggregate:
+    """An aggregate that is computed once the windows are known, as the column *name*; or as column
+    number `place` of the inner select, which keeps a place of its type for it.
+    """
+
+    name: str
+    call: exp.Expr
+    place: int | None = None
+
+
+@dataclass(frozen=True)
 class WindowSelect:
     """`inner` is what the kernels compute; `items`, `having` and `order` are over its columns and,
     if `ranged`, over the ends of the range of times. `aligned`: the windows begin where that does.
@@ -54,6 +68,21 @@ class WindowSelect:
     order: exp.Order | None
     ranged: bool
     aligned: bool
+    late: tuple[LateAggregate, ...]
+    #: columns of `inner`: where windows end, and the keys of their partitions
+    end: str
+    keys: tuple[str, ...]
+
+    def columns(self, plan: StreamPlan) -> list[str]:
+        """Return what the columns of `inner` are called in the plan's target."""
+        added = len(plan.target.columns) - len(self.inner.expressions)
+        if added not in (0, 1):
+            raise SqlSemanticError(
+                "`*` has no meaning in a window query",
+                code="E_UNSUPPORTED_QUERY",
+                hint="name the columns or aggregates",
+            )
+        return [c.name for c in plan.target.columns[added:]]
 
     def outer(self, relation: str, shown: list[str]) -> exp.Select:
         """Return the select over *relation*, which has the columns of `inner`.
@@ -113,6 +142,7 @@ class _Splitter:
         self._select = select
         self._source_columns = source_columns
         self._filled = select.args.get("fill") is not None
+        self._late: list[LateAggregate] = []
         #: whether anything outside reads the ends of the range of times
         self._ranged = False
         self._functions = functions
@@ -138,10 +168,11 @@ class _Splitter:
             made_order = exp.Order(expressions=[self._order_item(o) for o in order.expressions])
         if not any(self._has_aggregate(item) for item in self._inner):
             self._hide(_COUNT)
-        if self._filled:
-            # FILL is for each partition
-            for key in self._key_nodes:
-                self._hide(key)
+        end = keys = None
+        if self._filled or self._late:
+            # both are for each partition
+            end = self._hide(exp.column("_wend")).name
+            keys = [self._hide(key).name for key in self._key_nodes]
         inner = self._select.copy()
         aligned = isinstance(inner.args["window"].args.get("offset"), exp.Var)
         if aligned:
@@ -149,14 +180,27 @@ class _Splitter:
         for key in _OUTSIDE:
             inner.set(key, None)
         inner.set("expressions", [item.copy() for item in self._inner])
-        return WindowSelect(inner, items, made_having, made_order, self._ranged, aligned)
+        return WindowSelect(
+            inner,
+            items,
+            made_having,
+            made_order,
+            self._ranged,
+            aligned,
+            tuple(self._late),
+            end or "",
+            tuple(keys or ()),
+        )
 
     def _split_items(self) -> tuple[Item, ...]:
         """Take the whole items first, so that what is written twice is computed once."""
         listed = self._select.expressions
         whole = [not self._is_outside(item) for item in listed]
         for item, inside in zip(listed, whole, strict=True):
-            if inside:
+            if inside and is_late(item.unalias()):
+                name = output_name(item, item.unalias())
+                self._keep_place(item.unalias(), exp.alias_(of_all(item), name, quoted=True))
+            elif inside:
                 self._places.setdefault(_text(item.unalias()), len(self._inner))
                 self._inner.append(item)
         made: list[Item] = []
@@ -183,8 +227,11 @@ class _Splitter:
         if any(self._is_of_range(node) for node in parts):
             return True
         if self._filled:
-            return False
-        return any(isinstance(node, exp.Query) or _is_of_queries(node) for node in parts)
+            # FILL has its values for aggregates of the list, those of DISTINCT values too
+            return is_late(item.unalias()) and not has_place(item.unalias())
+        return any(
+            isinstance(node, exp.Query) or is_of_queries(node) or is_late(node) for node in parts
+        )
 
     def _is_of_range(self, node: exp.Expr) -> bool:
         if not isinstance(node, exp.Column) or node.table:
@@ -214,6 +261,8 @@ class _Splitter:
             return node.copy()
         if isinstance(node, exp.Column):
             return self._column(node)
+        if is_late(node):
+            return self._hide_late(node)
         if self._is_aggregate(node) or self._is_unknown(node):
             return self._hide(node)
         return self._hide(node) if self._is_key(node) else node
@@ -259,6 +308,44 @@ class _Splitter:
             self._inner.append(hidden)
         return column_reference(column_name(self._places[text]), node)
 
+    def _hide_late(self, node: exp.Expr) -> exp.Expr:
+        """Return the column that the late aggregate *node* becomes. That of DISTINCT values keeps
+        the place of the same aggregate of all values, which has its type.
+        """
+        text = _text(node)
+        if text in self._places:
+            return column_reference(column_name(self._places[text]), node)
+        name = f"_penstock_late_{len(self._late)}"
+        same = [a for a in self._late if _text(a.call) == text]
+        if same:
+            return column_reference(same[0].name, node)
+        if not has_place(node):
+            self._refuse_fill(node)
+            self._late.append(LateAggregate(name, node.copy()))
+            return column_reference(name, node)
+        hidden = exp.alias_(of_all(node), column_name(len(self._inner)))
+        hidden.meta[HIDDEN] = True
+        self._keep_place(node, hidden)
+        return column_reference(column_name(self._places[text]), node)
+
+    def _keep_place(self, node: exp.Expr, item: exp.Expr) -> None:
+        """Let the aggregate *node* of DISTINCT values have the place of *item*."""
+        item.meta.update(node.meta)
+        name = f"_penstock_late_{len(self._late)}"
+        self._late.append(LateAggregate(name, node.copy(), len(self._inner)))
+        self._places[_text(node)] = len(self._inner)
+        self._inner.append(item)
+
+    def _refuse_fill(self, node: exp.Expr) -> None:
+        if self._filled:
+            name = function_name(node)
+            raise self._statement.error(
+                f"FILL has no values for {name}(), which is computed after the windows",
+                node,
+                code="E_UNSUPPORTED_QUERY",
+                hint=f"leave FILL out, or compute {name}() in a query of its own",
+            )
+
     def _has_aggregate(self, item: exp.Expr) -> bool:
         return any(self._is_aggregate(node) for node in item.walk())
 
@@ -276,12 +363,6 @@ class _Splitter:
             return True
         user = self._functions(name) if name else None
         return user is not None and user.aggregate
-
-
-def _is_of_queries(node: exp.Expr) -> bool:
-    """Tell if *node* calls a function that only queries have."""
-    name = function_name(node)
-    return name in QUERY_ONLY and name not in REGISTRY and name not in AGGREGATES
 
 
 def _at(meant: exp.Expr, node: exp.Expr) -> exp.Expr:

@@ -65,6 +65,10 @@ class Tables(Protocol):
         """Return the name of a relation with the rows of *tree*, and its columns."""
         ...
 
+    def add_relation(self, sql: str, columns: TableColumns) -> str:
+        """Return the name of a relation that trees may name, with the rows of *sql*."""
+        ...
+
     def view(self) -> SchemaView: ...
 
 
@@ -87,6 +91,16 @@ class WindowSource:
         table = self.select.args["from_"].this
         assert isinstance(table, exp.Table)
         return table
+
+    @property
+    def is_subquery(self) -> bool:
+        return self.database == _DATABASE
+
+    @property
+    def table_columns(self) -> TableColumns:
+        """What names may mean in the rows."""
+        outputs = tuple(Output(c.name, c.type, self.precision) for c in self.columns)
+        return TableColumns(outputs, self.precision, database=self.database)
 
     @property
     def time_column(self) -> str:
@@ -115,8 +129,7 @@ class WindowSource:
         """Return DuckDB's text of WHERE."""
         table = self.table.copy()
         narrow = exp.select("1").from_(table).where(self.select.args["where"].this.copy())
-        outputs = tuple(Output(c.name, c.type, self.precision) for c in self.columns)
-        columns = TableColumns(outputs, self.precision, database=self.database)
+        columns = self.table_columns
         bound = bind(narrow, QueryScope(statement.source, lambda _: columns, timezone)).tree
         bound.args["from_"].this.set("db", None)
         text = query(bound, Context({}, timezone, relations=frozenset((table.name,))))

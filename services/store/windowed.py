@@ -4,14 +4,13 @@ that are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
 import polars as pl
 from sqlglot import exp
 
-from penstock.errors import SqlSemanticError
 from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
@@ -19,11 +18,13 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.relational import Output, TableColumns
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
+from penstock.types import ColumnType
 from penstock.windows import make_kernel
 from services.store import interval_sql
+from services.store.late_aggregates import add_late
 from services.store.partition_limits import counts_by_partition
 from services.store.window_fill import FillClause, QueryFill
-from services.store.window_range import RANGE_NAMES, TimeRange, range_of, start_with
+from services.store.window_range import RANGE_NAMES, range_of, start_with
 from services.store.window_select import WindowSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
 
@@ -96,11 +97,18 @@ def evaluate(
         plan = start_with(plan, asked)
     by = _partition_columns(plan) if counts_by_partition(select) else []
     rows = _compute(con, statement, source, replace(plan, fill=Fill("none")), by, timezone, moment)
+    late = add_late(queries, con, statement, source, parts, plan, rows)
+    rows = late.rows
     if plan.fill.mode != "none":
         node = select.args["fill"]
         clause = FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
         rows = QueryFill(plan, clause, source.ticks(moment)).fill(rows)
-    return _shape(plan, rows, parts, by, asked)
+    more = dict(late.added)
+    if parts.ranged:
+        more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
+        ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
+        rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
+    return _shape(plan, rows, parts, by, more)
 
 
 def _compute(
@@ -188,29 +196,21 @@ def _shape(
     rows: pl.DataFrame,
     select: WindowSelect,
     by: Sequence[Column],
-    asked: TimeRange,
+    more: Mapping[str, ColumnType],
 ) -> Windows:
-    """Give the computed *rows* the names and types of a query's answer."""
+    """Give the computed *rows* the names and types of a query's answer; *more* are the types of
+    columns that no plan knows.
+    """
     target = plan.target
     keys = _key_names(by)
     kinds = {c.name: c.type for c in target.columns} | {n: c.type for n, c in keys.items()}
-    if select.ranged:
-        kinds |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
-        ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
-        rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
+    kinds |= more
     frame = rows.with_columns(
         pl.col(name).cast(pl.Datetime(target.precision))
         for name, kind in kinds.items()
         if kind.kind == "TIMESTAMP"
     )
-    added = len(target.columns) - len(select.inner.expressions)
-    if added not in (0, 1):
-        raise SqlSemanticError(
-            "`*` has no meaning in a window query",
-            code="E_UNSUPPORTED_QUERY",
-            hint="name the columns or aggregates",
-        )
-    listed = [c.name for c in target.columns[added:]]
+    listed = select.columns(plan)
     names = {name: name for name in kinds}
     names |= {name: column_name(position) for position, name in enumerate(listed)}
     frame = frame.sort(target.columns[0].name).rename(names)
