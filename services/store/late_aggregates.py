@@ -91,8 +91,14 @@ def _windows(plan: StreamPlan, rows: pl.DataFrame, end: str, keys: Sequence[str]
     return rows.select(
         pl.col(start).cast(pl.Datetime(precision)).alias(_LOW),
         (pl.col(end) - beyond).cast(pl.Datetime(precision)).alias(_HIGH),
-        *(pl.col(key).alias(_key(i)) for i, key in enumerate(keys)),
+        *(_key_value(plan, key).alias(_key(i)) for i, key in enumerate(keys)),
     ).with_row_index(_WINDOW)
+
+
+def _key_value(plan: StreamPlan, name: str) -> pl.Expr:
+    kinds = {c.name: c.type.kind for c in plan.target.columns}
+    value = pl.col(name)
+    return value.cast(pl.Datetime(plan.source.precision)) if kinds[name] == "TIMESTAMP" else value
 
 
 def _key(number: int) -> str:

@@ -8,6 +8,9 @@ from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import AGGREGATE_NAMES
 from services.store.functions import function_name
 
+#: aggregates to which it does not matter how often a value is there
+OF_A_SET = frozenset({"first", "hyperloglog", "last", "last_row", "max", "min", "spread"})
+
 
 def is_of_queries(node: exp.Expr) -> bool:
     """Tell if *node* calls a function that only queries have."""

@@ -26,7 +26,7 @@ from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
-from services.store.window_calls import has_place, is_late, is_of_queries, of_all
+from services.store.window_calls import OF_A_SET, has_place, is_late, is_of_queries, of_all
 from services.store.window_range import RANGE_NAMES
 
 _COUNT = exp.Anonymous(this="count", expressions=[exp.Star()])
@@ -331,8 +331,9 @@ class _Splitter:
     def _keep_place(self, node: exp.Expr, item: exp.Expr) -> None:
         """Let the aggregate *node* of DISTINCT values have the place of *item*."""
         item.meta.update(node.meta)
-        name = f"_penstock_late_{len(self._late)}"
-        self._late.append(LateAggregate(name, node.copy(), len(self._inner)))
+        if function_name(node) not in OF_A_SET:
+            name = f"_penstock_late_{len(self._late)}"
+            self._late.append(LateAggregate(name, node.copy(), len(self._inner)))
         self._places[_text(node)] = len(self._inner)
         self._inner.append(item)
 
