@@ -26,11 +26,30 @@ from penstock.types import ColumnType
 
 
 class Installed:
-    """What was added to a connection for one query."""
+    """What was added to a connection for one query, whose text errors point into."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, con: duckdb.DuckDBPyConnection, source: Source) -> None:
         self._con = con
+        self._source = source
+        self._names: set[str] = set()
         self.functions: list[_PolarsFunction] = []
+        #: what translated queries need, by name; `add` brings it to the engine
+        self.needed: dict[str, Helper] = {}
+
+    def add(self, helpers: Iterable[Helper]) -> None:
+        """Add *helpers*, each once.
+
+        Raises:
+            SqlSemanticError: a constant of a call is not one that the function takes.
+        """
+        for helper in helpers:
+            if isinstance(helper, Macro):
+                _add_macro(self._con, helper, self._names)
+            elif helper.name not in self._names:
+                self._names.add(helper.name)
+                function = _PolarsFunction(helper, self._source)
+                function.register(self._con)
+                self.functions.append(function)
 
     def raise_failure(self) -> None:
         """Raise the error of the function that ended the query, if one did: DuckDB has only its
@@ -57,15 +76,8 @@ def install(con: duckdb.DuckDBPyConnection, helpers: Iterable[Helper], source: S
     Raises:
         SqlSemanticError: a constant of a call is not one that the function takes.
     """
-    installed = Installed(con)
-    done: set[str] = set()
-    for helper in helpers:
-        if isinstance(helper, Macro):
-            _add_macro(con, helper, done)
-        else:
-            function = _PolarsFunction(helper, source)
-            function.register(con)
-            installed.functions.append(function)
+    installed = Installed(con, source)
+    installed.add(helpers)
     return installed
 
 

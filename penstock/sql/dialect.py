@@ -185,8 +185,13 @@ def _join(self: Any, node: exp.Join) -> str:
     words = [node.args[k] for k in ("side", "kind", "method") if node.args.get(k)]
     text = " " + " ".join([*words, "JOIN", self.sql(node, "this")])
     if node.args.get("using"):
-        return f"{text} USING ({', '.join(self.sql(i) for i in node.args['using'])})"
-    return f"{text} ON {self.sql(node, 'on')}" if node.args.get("on") else text
+        text = f"{text} USING ({', '.join(self.sql(i) for i in node.args['using'])})"
+    elif node.args.get("on"):
+        text = f"{text} ON {self.sql(node, 'on')}"
+    offset = node.args.get("window_offset")
+    return (
+        text if offset is None else f"{text} {_call(self, 'WINDOW_OFFSET', offset, 'begin', 'end')}"
+    )
 
 
 def tokenize(text: str) -> list[Token]:

@@ -106,6 +106,14 @@ class CountWindow(WindowClause):
     arg_types = {"size": True, "sliding": False}
 
 
+class WindowOffset(exp.Expression):
+    """`WINDOW_OFFSET(begin, end)` of a WINDOW JOIN, which has it under the key `window_offset`.
+    Both ends are a `DurationLiteral` or the `exp.Neg` of one.
+    """
+
+    arg_types = {"begin": True, "end": True}
+
+
 class Fill(exp.Expression):
     """`FILL(mode[, values…])`; `mode` is upper case text (NONE, NULL, NULL_F, VALUE, VALUE_F, PREV,
     NEXT, LINEAR; NEAR behind RANGE).

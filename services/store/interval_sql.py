@@ -29,7 +29,7 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     Args:
         rows: FROM and WHERE of the rows that count.
     """
-    if not isinstance(plan.window, Interval) or plan.fill.mode != "none" or plan.functions:
+    if not isinstance(plan.window, Interval) or plan.functions:
         return None
     step = _step(plan, plan.window)
     writer = _Writer(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.duck import Engine
-from penstock.duck.helpers import install
+from penstock.duck.helpers import Installed
 from penstock.duck.types import duck_type
 from penstock.errors import PenstockError, SqlSemanticError
 from penstock.link import pushdown
@@ -68,8 +68,20 @@ class _RelationNames:
                 return name
 
 
+@dataclass(frozen=True)
+class _Translated:
+    """DuckDB's text of a query, and the columns of its answer."""
+
+    text: str
+    outputs: tuple[Output, ...]
+    unordered: bool
+
+
 class QueryRun:
     """State of one query."""
+
+    #: what it has added to the engine, once that is confined
+    _installed: Installed
 
     def __init__(
         self,
@@ -178,6 +190,17 @@ class QueryRun:
             for table in self._source.tables(found):
                 self._images.of(table)
         self._engine.confine(self._images.files())
+        self._installed = Installed(self._engine.con, self._request.statement.source)
+        try:
+            answer = self._compute(tree)
+        except duckdb.Error:
+            self._installed.raise_failure()
+            raise
+        self._installed.remove()
+        return answer
+
+    def _compute(self, tree: exp.Query) -> pa.Table:
+        """Compute *tree*, whose tables' files the engine may open."""
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._compute_windows(tree, select)
@@ -193,15 +216,8 @@ class QueryRun:
         fields = zip(arrow.schema, outputs, strict=True)
         return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
 
-    def _execute(
-        self, tree: exp.Query, max_rows: int | None
-    ) -> tuple[pa.Table, tuple[Output, ...]]:
-        """Answer a query whose windows are computed.
-
-        Args:
-            tree: is changed.
-            max_rows: no more than one row beyond is read; None: all are.
-        """
+    def _translate(self, tree: exp.Query) -> _Translated:
+        """Translate *tree*, whose windows are computed; the engine gets what the text calls."""
         self._check_functions(tree)
         bound = self._bind_names(tree)
         tables: dict[str, BoundTable] = {}
@@ -213,24 +229,45 @@ class QueryRun:
             self._functions,
             frozenset(self._relations),
             self._moment,
+            self._installed.needed,
         )
         check_times(tree, self._request.statement, self._request.timezone)
         choose_rows(tree, context)
         write_series(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
-        installed = install(
-            self._engine.con, context.needed.values(), self._request.statement.source
-        )
-        if max_rows is not None and _is_unordered(tree):
+        self._installed.add(context.needed.values())
+        return _Translated(text, bound.outputs, _is_unordered(tree))
+
+    def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
+        """Make a relation of the rows of a subquery; return its name and its columns."""
+        translated = self._translate(tree)
+        name = self._names.make()
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {translated.text}")
+        return name, translated.outputs
+
+    def add_relation(self, sql: str, columns: TableColumns) -> str:
+        """Make a relation that the query may name of *sql*; return its name."""
+        name = self._names.make()
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {sql}")
+        self._relations.add(name)
+        self._windows[name] = columns
+        return name
+
+    def _execute(
+        self, tree: exp.Query, max_rows: int | None
+    ) -> tuple[pa.Table, tuple[Output, ...]]:
+        """Answer a query whose windows are computed.
+
+        Args:
+            tree: is changed.
+            max_rows: no more than one row beyond is read; None: all are.
+        """
+        translated = self._translate(tree)
+        text = translated.text
+        if max_rows is not None and translated.unordered:
             text = f"SELECT * FROM ({text}) LIMIT {max_rows + 1}"
-        try:
-            arrow = self._engine.answer(text)
-        except duckdb.Error:
-            installed.raise_failure()
-            raise
-        installed.remove()
-        return arrow, bound.outputs
+        return self._engine.answer(text), translated.outputs
 
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
         """See `services.store.interp.Rows`."""
@@ -330,8 +367,8 @@ class QueryRun:
         table.set("this", exp.to_identifier(name))
 
     def _compute_windows(self, tree: exp.Query, select: exp.Select) -> exp.Query:
-        """Replace a window select by a SELECT from its computed rows; ORDER BY and LIMIT stay
-        outside.
+        """Replace a window select by a SELECT from its computed rows; HAVING, ORDER BY and LIMIT
+        stay outside.
         """
         rows = evaluate(
             self,
@@ -345,16 +382,11 @@ class QueryRun:
         self._engine.con.register(name, rows.frame.to_arrow())
         self._relations.add(name)
         self._windows[name] = rows.columns
-        outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
-        for key in ("order", "limit", "offset", "distinct"):
+        outer = rows.outer(name)
+        for key in ("limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
-        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
-        if outer.args.get("order") is not None:
-            outer.set(
-                "order",
-                outer.args["order"].transform(_by_output, {c.lower(): c for c in rows.shown}),
-            )
+        keep_limits(select, outer, rows.start, rows.keys)
         return _replaced(tree, select, outer)
 
     def _interpolate(self, tree: exp.Query, select: exp.Select) -> exp.Query:
@@ -380,15 +412,6 @@ def _replaced(tree: exp.Query, select: exp.Select, by: exp.Select) -> exp.Query:
         return by
     select.replace(by)
     return tree
-
-
-def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
-    """Let ORDER BY count(*) mean the output column called so."""
-    text = node.meta.get("sql") or (
-        node.sql(dialect="penstock") if isinstance(node, exp.Anonymous) else ""
-    )
-    name = outputs.get(str(text).lower())
-    return exp.column(name, quoted=True) if name else node
 
 
 def _with_type(field: pa.Field, output: Output) -> pa.Field:

@@ -4,31 +4,30 @@ that are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import duckdb
 import polars as pl
 from sqlglot import exp
 
-from penstock.catalog.model import Table
-from penstock.errors import SqlSemanticError
+from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.nodes import CountWindow
-from penstock.sql.plan import TICKS_PER_SECOND, Column, Duration, StreamPlan, Trigger
+from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
-from penstock.sql.planning.view import SchemaView
-from penstock.sql.relational import Output, QueryScope, TableColumns, bind
+from penstock.sql.planning.binder import TIME_ALIASES
+from penstock.sql.relational import Output, TableColumns
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
+from penstock.types import ColumnType
 from penstock.windows import make_kernel
 from services.store import interval_sql
-from services.store.binding import Context, columns_of
+from services.store.late_aggregates import add_late
 from services.store.partition_limits import counts_by_partition
-from services.store.relation import quote
-from services.store.resolve import ResolvedTable
 from services.store.row_series import refuse_in_windows
-from services.store.scope import Scope, scope_of
-from services.store.translate import query
+from services.store.window_fill import FillClause, QueryFill
+from services.store.window_range import RANGE_NAMES, range_of, start_with
+from services.store.window_select import WindowSelect, column_name, split
+from services.store.window_source import Tables, WindowSource, find_source
 
 _RESULT = "_penstock_windows"
 #: of a second
@@ -37,33 +36,27 @@ _TBNAME = "_penstock_tbname"
 _REALS = ("FLOAT", "DOUBLE")
 
 
-class Tables(Protocol):
-    """What computing windows needs of the query around it."""
-
-    def resolve(self, table: exp.Table) -> ResolvedTable: ...
-
-    def relation(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        prefix: str,
-        found: ResolvedTable,
-        scope: Scope,
-    ) -> str: ...
-
-    def view(self) -> SchemaView: ...
-
-
 @dataclass(frozen=True)
 class Windows:
-    """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
-    those that were asked for, `columns` the types of all. `keys` name columns of it that tell
-    partitions apart.
+    """Result of a window select: `frame` has the columns of `select.inner` (times as timestamps)
+    under the names of `window_select.column_name`, `shown` what the planner calls them, `columns`
+    the types of all. `keys` name columns of it that tell partitions apart.
     """
 
+    select: WindowSelect
     frame: pl.DataFrame
     shown: list[str]
     columns: TableColumns
     keys: list[str]
+
+    @property
+    def start(self) -> str:
+        """The column of the beginnings of windows."""
+        return self.frame.columns[0]
+
+    def outer(self, relation: str) -> exp.Select:
+        """Return the select over these rows, which are called *relation*."""
+        return self.select.outer(relation, self.shown)
 
 
 class _Rows:
@@ -92,47 +85,87 @@ def evaluate(
     timezone: str,
     moment: int,
 ) -> Windows:
-    """Compute one window select over a table, at *moment* in nanoseconds.
+    """Compute one window select, at *moment* in nanoseconds.
 
     Raises:
-        SqlSemanticError: its source is not one table, or the planner refuses it.
+        SqlSemanticError: it has no source that windows can be cut from, or the planner refuses it.
     """
-    source = select.args["from_"].this if select.args.get("from_") else None
-    if not isinstance(source, exp.Table) or select.args.get("joins"):
+    refuse_in_windows(select, statement)
+    source = find_source(queries, con, statement, select, timezone)
+    parts = _split(statement, source)
+    plan = _plan(source, statement, parts.inner, timezone)
+    asked = range_of(source, timezone, moment)
+    if parts.aligned:
+        plan = start_with(plan, asked)
+    by = _partition_columns(plan) if counts_by_partition(select) else []
+    rows = _compute(con, statement, source, replace(plan, fill=Fill("none")), by, timezone, moment)
+    late = add_late(queries, con, statement, source, parts, plan, rows)
+    rows = late.rows
+    if plan.fill.mode != "none":
+        node = select.args["fill"]
+        clause = FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
+        rows = QueryFill(plan, clause, source.ticks(moment)).fill(rows)
+    more = dict(late.added)
+    if parts.ranged:
+        more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
+        ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
+        rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
+    return _shape(plan, rows, parts, by, more)
+
+
+def _compute(
+    con: duckdb.DuckDBPyConnection,
+    statement: Query,
+    source: WindowSource,
+    plan: StreamPlan,
+    by: Sequence[Column],
+    timezone: str,
+    moment: int,
+) -> pl.DataFrame:
+    """Return the windows of *plan*, with times in ticks.
+
+    Args:
+        by: columns that tell partitions apart; they come under names of their own.
+    """
+    source_rows, whole = source.rows(statement, timezone)
+    # DuckDB's windows have no number of their partition
+    grouped = interval_sql.sql(plan, source_rows) if whole and not by else None
+    columns = plan.target.columns
+    if grouped is not None:
+        rows = pl.DataFrame(con.sql(grouped).to_arrow_table())
+        return rows.select(pl.col(c.name).cast(c.type.polars()) for c in columns)
+    history = _Rows(source.fetch(con, source_rows, moment), plan.source.time_column)
+    made = make_kernel(plan, history).load_history().rows
+    keys = _key_names(by)
+    if made is None:
+        kinds = {c.name: c.type for c in columns} | {n: c.type for n, c in keys.items()}
+        return pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
+    listed = [c.name for c in columns]
+    return made.select(*listed, **{name: pl.col(c.name) for name, c in keys.items()})
+
+
+def _key_names(by: Sequence[Column]) -> dict[str, Column]:
+    return {f"_penstock_key_{n}": column for n, column in enumerate(by)}
+
+
+def _split(statement: Query, source: WindowSource) -> WindowSelect:
+    names = {c.name.lower() for c in source.columns}
+    select = source.select
+    try:
+        return split(statement, select, names | {"tbname", *TIME_ALIASES}, source.view.function)
+    except RecursionError:
         raise statement.error(
-            "a window clause needs one table in FROM",
+            "an expression is nested too deeply",
             select,
             code="E_UNSUPPORTED_QUERY",
-            hint="store the inner query's rows in a table, or window each table first",
-        )
-    refuse_in_windows(select, statement)
-    found = queries.resolve(source)
-    plan = _plan(queries, statement, select, found.table.database, timezone)
-    source_rows, whole = _source_rows(queries, con, statement, select, found, timezone)
-    limited = counts_by_partition(select)
-    # DuckDB's windows have no number of their partition
-    grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
-    if grouped is not None:
-        return _shape(plan, _grouped(con, plan, grouped), select, [])
-    rows = _fetch(con, found.table, source_rows, moment)
-    emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
-    keys = _partition_columns(plan) if limited else []
-    return _shape(plan, emission.rows, select, keys)
+            hint="nest it less, or compute a part of it first",
+        ) from None
 
 
-def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
-    """The windows that DuckDB has computed, as the kernels give them."""
-    rows = pl.DataFrame(con.sql(text).to_arrow_table())
-    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
-
-
-def _plan(
-    queries: Tables, statement: Query, select: exp.Select, database: str, timezone: str
-) -> StreamPlan:
+def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: str) -> StreamPlan:
+    database = source.database
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
-    for key in ("order", "limit", "offset", "distinct", "slimit", "soffset"):
-        inner.set(key, None)
     # a result table can't have a column `tbname`, a query's result can
     inner.set(
         "expressions",
@@ -156,125 +189,38 @@ def _plan(
         options=StreamOptions(trigger=Trigger("at_once"), watermark=watermark),
     )
     return plan_stream(
-        stream, queries.view(), stream_id=0, target_id=0, timezone=timezone, database=database
+        stream, source.view, stream_id=0, target_id=0, timezone=timezone, database=database
     ).plan
 
 
-def _source_rows(
-    queries: Tables,
-    con: duckdb.DuckDBPyConnection,
-    statement: Query,
-    select: exp.Select,
-    found: ResolvedTable,
-    timezone: str,
-) -> tuple[str, bool]:
-    """FROM and WHERE of the table's rows, and whether DuckDB alone may decide which those are."""
-    table = found.table
-    source = select.args["from_"].this
-    scope = scope_of(source, table, timezone)
-    relation = queries.relation(con, "_penstock_window_source", found, scope)
-    text = f"FROM ({relation}) AS {quote(source.alias_or_name)}"
-    where = select.args.get("where")
-    if where is None:
-        return text, True
-    if not _pushable(where):
-        return text, False
-    condition = _condition(statement, select, found, timezone)
-    # DuckDB takes NaN for whatever the statistics of a file say of its other values
-    reals = {c.name.lower() for c in (*table.columns, *table.tags) if c.type.kind in _REALS}
-    named = {c.name.lower() for c in where.find_all(exp.Column)}
-    return f"{text} WHERE {condition}", not named & reals
-
-
-def _times(table: Table) -> list[str]:
-    return [c.name for c in (*table.columns, *table.tags) if c.type.kind == "TIMESTAMP"]
-
-
-def _fetch(
-    con: duckdb.DuckDBPyConnection, table: Table, source_rows: str, moment: int
-) -> pl.DataFrame:
-    """The table's rows in the kernels' input layout; WHERE already narrows what is read."""
-    columns = [c.name for c in (*table.columns, *table.tags)]
-    times = _times(table)
-    listed = ", ".join(["tbname", *(quote(c) for c in columns)])
-    rows = pl.DataFrame(con.sql(f"SELECT {listed} {source_rows}").to_arrow_table())
-    types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}
-    return rows.with_columns(
-        *(pl.col(t).cast(pl.Datetime(table.precision)).cast(pl.Int64) for t in times),
-        *(pl.col(n).cast(k) for n, k in types.items() if n not in times),
-        _step=pl.lit(0, pl.UInt32),
-        _offset=pl.lit(0, pl.Int64),
-        _now=pl.lit(moment // (_NANOS // TICKS_PER_SECOND[table.precision]), pl.Int64),
-        _op=pl.lit(0, pl.Int8),
-    ).sort(table.time_column, "tbname")
-
-
-def _condition(statement: Query, select: exp.Select, found: ResolvedTable, timezone: str) -> str:
-    """Return DuckDB's text of WHERE, over the one table that FROM names."""
-    source = select.args["from_"].this
-    narrow = exp.select("1").from_(source.copy()).where(select.args["where"].this.copy())
-    scope = QueryScope(statement.source, lambda _: columns_of(found.table), timezone)
-    bound = bind(narrow, scope).tree
-    bound.args["from_"].this.set("db", None)
-    text = query(bound, Context({}, timezone, relations=frozenset((source.name,))))
-    return text.split(" WHERE ", 1)[1]
-
-
-def _pushable(where: exp.Where) -> bool:
-    """Only comparisons of columns with literals: the kernel applies WHERE in any case, this only
-    reads less.
-    """
-    allowed = (
-        exp.Where,
-        exp.And,
-        exp.Column,
-        exp.Identifier,
-        exp.Literal,
-        exp.EQ,
-        exp.GT,
-        exp.GTE,
-        exp.LT,
-        exp.LTE,
-        exp.Between,
-        exp.Neg,
-    )
-    return all(isinstance(n, allowed) for n in where.walk())
-
-
 def _shape(
-    plan: StreamPlan, rows: pl.DataFrame | None, select: exp.Select, by: Sequence[Column]
+    plan: StreamPlan,
+    rows: pl.DataFrame,
+    select: WindowSelect,
+    by: Sequence[Column],
+    more: Mapping[str, ColumnType],
 ) -> Windows:
-    """Give the computed *rows* the names and types of a query's answer.
-
-    Args:
-        by: columns that tell partitions apart; they come under names of their own.
+    """Give the computed *rows* the names and types of a query's answer; *more* are the types of
+    columns that no plan knows.
     """
     target = plan.target
-    keys = {f"_penstock_key_{n}": column for n, column in enumerate(by)}
+    keys = _key_names(by)
     kinds = {c.name: c.type for c in target.columns} | {n: c.type for n, c in keys.items()}
-    if rows is None:
-        frame = pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
-    else:
-        columns = (c.name for c in target.columns)
-        frame = rows.select(*columns, **{name: pl.col(c.name) for name, c in keys.items()})
-    frame = frame.with_columns(
+    kinds |= more
+    frame = rows.with_columns(
         pl.col(name).cast(pl.Datetime(target.precision))
         for name, kind in kinds.items()
         if kind.kind == "TIMESTAMP"
     )
-    added = len(target.columns) - len(select.expressions)
-    if added not in (0, 1):
-        raise SqlSemanticError(
-            "`*` has no meaning in a window query",
-            code="E_UNSUPPORTED_QUERY",
-            hint="name the columns or aggregates",
-        )
-    shown = {name: "tbname" if name == _TBNAME else name for name in kinds}
-    frame = frame.sort(target.columns[0].name).rename(shown)
-    outputs = (Output(shown[name], kind, target.precision) for name, kind in kinds.items())
+    listed = select.columns(plan)
+    names = {name: name for name in kinds}
+    names |= {name: column_name(position) for position, name in enumerate(listed)}
+    frame = frame.sort(target.columns[0].name).rename(names)
+    outputs = (Output(names[name], kind, target.precision) for name, kind in kinds.items())
     return Windows(
+        select,
         frame,
-        [shown[c.name] for c in target.columns[added:]],
+        ["tbname" if name == _TBNAME else name for name in listed],
         TableColumns(tuple(outputs), target.precision, stored=False),
         list(keys),
     )

@@ -19,6 +19,8 @@ from penstock.sql.words import RESERVED
 _PSEUDO_COLUMNS = {"window_start": "_wstart", "window_end": "_wend"}
 #: Kinds of joins that must not be taken for an alias; `_join` says which of them exist.
 _JOINS = ("ASOF", "SEMI", "ANTI", "WINDOW")
+#: joins by time
+_METHODS = ("ASOF", "WINDOW")
 
 
 class QueryParser(SetParser):
@@ -202,6 +204,8 @@ class QueryParser(SetParser):
             return False
         if word == "QUALIFY" or self._sees_window_names() or self._sees_set():
             return False
+        if word == "WINDOW_OFFSET" and self.sees_type(TokenType.L_PAREN, 1):
+            return False
         return not (word in _JOINS and self.word(1) == "JOIN")
 
     # ---------------------------------------------------------------- windows as table functions
@@ -294,11 +298,16 @@ class QueryParser(SetParser):
             join.set(key, word)
         if words.get("kind") == "CROSS":
             return join
+        by_window = words.get("method") == "WINDOW"
         if self.take("USING"):
             join.set("using", list(self.list_in_parentheses(self._identifier)))
-        else:
-            self.expect("ON")
+        elif self.take("ON"):
             join.set("on", self.condition())
+        elif not by_window:
+            self.expect("ON")
+        if by_window:
+            join.set("window_offset", self._window_offset())
+        self._join_limit(words.get("method", ""))
         return join
 
     def _join_words(self) -> dict[str, str]:
@@ -308,9 +317,11 @@ class QueryParser(SetParser):
         if self.word() not in ("LEFT", "RIGHT", "FULL"):
             return {}
         words = {"side": self.one_of(("LEFT", "RIGHT", "FULL"), "a join")}
-        if self.word() in ("OUTER", "SEMI", "ANTI", "ASOF"):
-            word = self.one_of(("OUTER", "SEMI", "ANTI", "ASOF"), "a join")
-            words["method" if word == "ASOF" else "kind"] = word
+        if self.word() in ("OUTER", "SEMI", "ANTI", *_METHODS):
+            word = self.one_of(("OUTER", "SEMI", "ANTI", *_METHODS), "a join")
+            words["method" if word in _METHODS else "kind"] = word
+            if word in _METHODS and words["side"] == "FULL":
+                self.fail(f"there is no FULL {word} JOIN", hint=f"write LEFT {word} JOIN")
         return words
 
     def _table(self) -> exp.Expr:

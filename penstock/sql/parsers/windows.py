@@ -101,6 +101,40 @@ class WindowParser(OverParser):
         self.close()
         return node
 
+    # ---------------------------------------------------------------- joins by time
+
+    def _window_offset(self) -> nodes.WindowOffset:
+        """Read `WINDOW_OFFSET(begin, end)`, each a length of time with or without a minus."""
+        start = self.offset
+        self.expect("WINDOW_OFFSET")
+        self.open()
+        begin = self._signed_length()
+        self.expect_type(TokenType.COMMA, '","')
+        node = nodes.WindowOffset(begin=begin, end=self._signed_length())
+        self.close()
+        mark(node, start, self.previous_end)
+        return node
+
+    def _signed_length(self) -> exp.Expr:
+        start = self.offset
+        minus = self.take_type(TokenType.DASH)
+        length = self._length()
+        node = exp.Neg(this=length) if minus else length
+        mark(node, start, self.previous_end)
+        return node
+
+    def _join_limit(self, method: str) -> None:
+        """Read `JLIMIT 1` of an ASOF JOIN, which has no other meaning than the join has."""
+        if not self.sees("JLIMIT"):
+            return
+        if method == "ASOF" and self.ahead(1).text == "1":
+            self.index += 2
+            return
+        self.fail(
+            "JLIMIT is only possible as JLIMIT 1 of an ASOF JOIN",
+            hint="leave it out, and limit the rows of the query",
+        )
+
     def _whole_number(self) -> exp.Expr:
         """A whole number that the planner checks (so that 0 and -1 get its message)."""
         start = self.offset

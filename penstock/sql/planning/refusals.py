@@ -40,10 +40,6 @@ REFUSALS: dict[str, Refusal] = {
         "HAVING",
         "a stream publishes every window, HAVING would have to take results back",
         "filter the rows with WHERE, or the results with a second stream over the result table",
-        in_query=(
-            "it cannot stand beside a window",
-            "filter the windows in a query around this one: SELECT … FROM (SELECT …) WHERE …",
-        ),
     ),
     "E_NONWINDOW_TRIGGER": Refusal(
         "TRIGGER",
@@ -228,10 +224,6 @@ REFUSALS: dict[str, Refusal] = {
         "INTERVAL",
         "AUTO takes the offset from the query's time range, and a stream has none",
         "write the offset, such as INTERVAL({size}, 5s)",
-        in_query=(
-            "the offset cannot be AUTO",
-            "write the offset, such as INTERVAL({size}, 5s)",
-        ),
     ),
     "E_OFFSET_UNIT": Refusal(
         "INTERVAL",

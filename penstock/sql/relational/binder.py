@@ -23,6 +23,7 @@ from penstock.sql.relational.relations import (
 )
 from penstock.sql.relational.select_list import output_name, rename_columns, write_out
 from penstock.sql.relational.series import check_series
+from penstock.sql.relational.time_joins import turn_round, write_out_window
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
 
@@ -166,6 +167,8 @@ class _SelectBinder:
         self._typer = _typer(scope, self._names, binder)
         self._items: list[exp.Expr] = []
         self._outputs: tuple[Output, ...] = ()
+        #: the relation whose rows have the windows of a WINDOW JOIN
+        self._windowed: Relation | None = None
         #: what stands after grouping
         self._grouped = Clause()
 
@@ -217,12 +220,32 @@ class _SelectBinder:
     def _bind_join(self, join: exp.Join) -> None:
         typer = _typer(self._scope, self._names, self._binder)
         typer.clause = Clause("ON")
+        self._bind_time_join(join, typer)
         for identifier in join.args.get("using") or []:
             self._bind_using(identifier)
         if join.args.get("on") is not None:
             typer.truth(join.args["on"])
         if join.args.get("kind") in _FILTERING:
             self._names.relations.pop()
+
+    def _bind_time_join(self, join: exp.Join, typer: ExpressionTyper) -> None:
+        """Write a join by time as one that DuckDB has."""
+        method = join.args.get("method")
+        turned = method == "ASOF" and join.args.get("side") == "RIGHT"
+        if method != "WINDOW" and not turned:
+            return
+        if len(self._select.args["joins"]) > 1:
+            typer.refuse(
+                join.this,
+                f"a {join.args['side']} {method} JOIN is of two tables",
+                code="E_UNSUPPORTED_QUERY",
+                hint="put it into a subquery, and join that",
+            )
+        left, right = self._names.relations
+        if turned:
+            turn_round(self._select, join)
+        else:
+            self._windowed = write_out_window(join, left, right, typer.refuse)
 
     def _bind_using(self, identifier: exp.Identifier) -> None:
         name = identifier.name
@@ -282,7 +305,23 @@ class _SelectBinder:
             found = self._select.args.get(clause)
             for key in found.expressions if found is not None else []:
                 self._bind_key(key.unalias(), name, keys)
+        if self._windowed is not None and self._grouped.aggregates and not keys:
+            self._group_by_row(self._windowed, keys)
         return keys
+
+    def _group_by_row(self, relation: Relation, keys: Keys) -> None:
+        """Group by the rows of *relation*, each of which has a window of a WINDOW JOIN."""
+        plain = [c for c, place in self._grouped.plain if place[0] == relation.name.lower()]
+        names = [relation.columns[0].name, "tbname", *(column.name for column in plain)]
+        columns = [
+            exp.column(name, table=relation.name, quoted=True) for name in dict.fromkeys(names)
+        ]
+        for column in columns:
+            clause = Clause("GROUP BY")
+            self._typer.clause = clause
+            self._typer.compile(column)
+            keys.add(column, clause)
+        self._select.set("group", exp.Group(expressions=columns))
 
     def _bind_key(self, key: exp.Expr, name: str, keys: Keys) -> None:
         clause = Clause(name)

@@ -47,7 +47,7 @@ class Filler:
                 continue
             index = list(outputs).index(origin)
             text = plan.fill.values[index] if index < len(plan.fill.values) else None
-            self.values[column.name] = _value(scope, column, text)
+            self.values[column.name] = given_value(scope, column, text)
             if column.type.numeric or column.type.kind == "TIMESTAMP":
                 self.linear.append(column.name)
 
@@ -320,7 +320,7 @@ def between(low: pl.Series, high: pl.Series, passed: Lines, length: Lines) -> pl
     return pl.select(signed.cast(dtype, strict=False)).to_series()
 
 
-def _value(scope: Scope, column: Column, text: str | None) -> pl.Expr:
+def given_value(scope: Scope, column: Column, text: str | None) -> pl.Expr:
     """Return what FILL(VALUE, …) gives *column*: *text*, or NULL without one."""
     kind = column.type.polars()
     plan = scope.plan

@@ -374,6 +374,8 @@ sources = some.sampled_from(
         "t, u",
         "t JOIN u ON t.ts = u.ts",
         "t LEFT ASOF JOIN u ON t.ts >= u.ts CROSS JOIN v",
+        "t LEFT WINDOW JOIN u ON t.a = u.a WINDOW_OFFSET(-1s, 2m)",
+        "t AS v RIGHT WINDOW JOIN u WINDOW_OFFSET(0a, 2m)",
         "(SELECT * FROM t LIMIT 3) AS q",
         "t FULL OUTER JOIN u USING (ts, a)",
         "s OPEN WINDOWS",

@@ -38,16 +38,16 @@ def plan_fill(binder: Binder, select: exp.Select, selection: SelectList) -> Fill
     if mode != "value":
         return Fill(mode)
     values = node.args["values"]
-    wanted = sum(selection.filled)
+    takes_value = selection.takes_values()
+    wanted = sum(takes_value)
     if len(values) != wanted:
         refuse(binder.statement, "E_FILL_VALUES", node, given=len(values), wanted=wanted)
     texts = iter(values)
-    outputs = zip(selection.outputs, selection.filled, strict=True)
+    outputs = zip(selection.outputs, takes_value, strict=True)
     return Fill(
         "value",
         tuple(
-            _fill_value(binder, next(texts), output) if filled else None
-            for output, filled in outputs
+            _fill_value(binder, next(texts), output) if takes else None for output, takes in outputs
         ),
     )
 

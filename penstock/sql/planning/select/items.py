@@ -11,6 +11,8 @@ from penstock.sql.plan import Aggregate, Output
 from penstock.sql.planning.binder import Binder
 
 MAX_COLUMN_NAME_BYTES = 64
+#: mark in the `meta` of a select item that a query around the windows reads and nobody sees
+HIDDEN = "hidden"
 
 
 @dataclass
@@ -22,6 +24,13 @@ class SelectList:
     #: whether output i is filled by FILL (made of aggregates) or computed
     filled: list[bool] = field(default_factory=list)
     nodes: list[exp.Expr] = field(default_factory=list)
+
+    def takes_values(self) -> list[bool]:
+        """Tell of each output if FILL(VALUE, …) has a value for it."""
+        return [
+            filled and not node.meta.get(HIDDEN)
+            for filled, node in zip(self.filled, self.nodes, strict=True)
+        ]
 
     def add(self, item: exp.Expr, output: Output, *, filled: bool) -> None:
         """Append the output of a select item."""

@@ -49,7 +49,7 @@ class WindowSelect:
                 "a window needs at least one aggregate",
                 "add one, such as count(*) or last(column)",
             )
-        self._attach_companions()
+        self._attach_companions(lowered)
         types = {a.name: a.type for a in self._selection.aggregates}
         for item, bound in zip(items, lowered, strict=True):
             self._add_output(item, bound, types)
@@ -75,7 +75,10 @@ class WindowSelect:
                 "a result column cannot be JSON",
                 "write CAST(… AS VARCHAR(…)) around it",
             )
-        filled = any(c.name in aggregates for c in bound.find_all(exp.Column))
+        of_tables = {a.name for a in self._selection.aggregates if self._is_tag_of_query(a)}
+        filled = any(
+            c.name in aggregates and c.name not in of_tables for c in bound.find_all(exp.Column)
+        )
         output = Output(output_name(item, shown), to_sql(bound), kind)
         self._selection.add(item, output, filled=filled)
 
@@ -153,21 +156,35 @@ class WindowSelect:
 
     # ---------------------------------------------------------------- columns beside aggregates
 
-    def _attach_companions(self) -> None:
+    def _attach_companions(self, lowered: Sequence[exp.Expr]) -> None:
         """Give each plain column the row of the one aggregate that chooses a row."""
         if not self._companions:
             return
+        self._refuse_unknown(lowered)
         aggregates = self._selection.aggregates
         choosers = [a for a in aggregates if _chooses_row(a)]
         for index, item in self._companions:
             column = aggregates[index]
             if len(choosers) == 1:
                 aggregates[index] = replace(column, of=choosers[0].name)
+            elif self._is_tag_of_query(column):
+                # a table has one value of it
+                aggregates[index] = replace(column, function="last_row")
             elif isinstance(self._window, State) and column.sql == self._window.sql:
                 # The state is the same in every row of its window.
                 aggregates[index] = replace(column, function="first")
             else:
                 self._refuse_companion(item, column, len(choosers))
+
+    def _is_tag_of_query(self, aggregate: Aggregate) -> bool:
+        """Tell if a query takes a tag beside PARTITION BY tbname."""
+        tags = {tag.name for tag in self._binder.source.tags}
+        return (
+            self._binder.statement.of_query
+            and self._keys.by_table
+            and aggregate.sql in tags
+            and aggregate.function in ("companion", "last_row")
+        )
 
     def _refuse_companion(self, item: exp.Expr, column: Aggregate, choosers: int) -> None:
         count = f"the list has {choosers}" if choosers else "the list has none"

@@ -168,7 +168,7 @@ def test_windows_are_those_of_the_kernels(
         ("SELECT last(x) FROM m INTERVAL(1m)", False),
         ("SELECT avg(x) FROM m INTERVAL(1m) SLIDING(30s)", False),
         ("SELECT avg(x) FROM m INTERVAL(1n)", False),
-        ("SELECT avg(x) FROM m INTERVAL(1m) FILL(NULL)", False),
+        ("SELECT avg(x) FROM m INTERVAL(1m) FILL(NULL)", True),
         ("SELECT sum(b) FROM m INTERVAL(1m)", False),
         ("SELECT count(*) FROM m SESSION(ts, 1m)", False),
     ],

@@ -4,6 +4,7 @@ elsewhere.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
 from services.store.user_functions import register
+from services.store.window_select import column_name
 from services.store.windowed import evaluate
 from tests.unit.services.store.kit import (
     COLUMNS,
@@ -249,11 +251,32 @@ def test_windows_of_groups_and_of_a_condition(asking: Asking) -> None:
     ("sql", "code"),
     [
         ("SELECT count(*) FROM plain a, meters b INTERVAL(1s)", "E_UNSUPPORTED_QUERY"),
-        ("SELECT count(*) FROM (SELECT ts, v FROM plain) INTERVAL(1s)", "E_UNSUPPORTED_QUERY"),
+        ("SELECT count(*) FROM (SELECT v FROM plain) INTERVAL(1s)", "E_UNSUPPORTED_QUERY"),
+        ("SELECT count(*) FROM (SELECT ts, v FROM gone) INTERVAL(1s)", "E_TABLE_NOT_EXIST"),
     ],
 )
 def test_windows_that_are_refused(asking: Asking, sql: str, code: str) -> None:
     assert refusal(lambda: asking.result(sql)).code == code
+
+
+def test_windows_over_a_subquery_with_hostile_names(asking: Asking) -> None:
+    sql = (
+        'SELECT sum(`x"); DROP TABLE y; --`) AS s FROM (SELECT ts, v AS `x"); DROP TABLE y; --`,'
+        " w AS `it's` FROM plain) `a\" b` WHERE `it's` <> 'b' INTERVAL(1h)"
+    )
+    assert asking.rows(sql) == [(4,)]
+
+
+def test_what_a_subquery_calls_is_there_for_the_windows_and_around_them(asking: Asking) -> None:
+    """crc32 is computed by polars; the inner and the outer call share the engine."""
+    sql = (
+        "SELECT crc32(last(c)) AS twice FROM (SELECT ts, crc32(w) AS c, twice(v) AS t FROM plain)"
+        " INTERVAL(1h) HAVING max(t) = 6 ORDER BY crc32(first(c))"
+    )
+    [(found,)] = asking.rows(sql)
+    assert found == zlib.crc32(str(zlib.crc32(b"c")).encode())
+    sliding = "SELECT count(*) AS n FROM (SELECT ts, twice(v) AS t FROM plain) COUNT_WINDOW(2)"
+    assert asking.rows(sliding) == [(2,), (1,)]
 
 
 def test_a_wrong_argument_of_a_function_is_pointed_at(asking: Asking) -> None:
@@ -284,6 +307,12 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def relation(self, con: Any, prefix: str, found: Any, scope: Any) -> str:
             return "SELECT * FROM rows_"
 
+        def subquery(self, tree: exp.Query) -> Any:
+            raise AssertionError("there is none")
+
+        def add_relation(self, sql: str, columns: Any) -> str:
+            raise AssertionError("none is needed")
+
         def view(self) -> Any:
             return source.view()
 
@@ -294,9 +323,10 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     assert isinstance(select, exp.Select)
     windows = evaluate(Tables(), con, asked, select, "UTC", 10 * 10**9)
     assert windows.shown == ["s", "age"]
-    assert windows.frame["s"].to_list() == [1, 5]
-    assert windows.frame["age"].to_list() == [9_000, 8_000]
-    assert [str(c.type) for c in windows.columns.columns if c.name == "s"] == ["BIGINT"]
+    sums, ages = (column_name(position) for position in range(2))
+    assert windows.frame[sums].to_list() == [1, 5]
+    assert windows.frame[ages].to_list() == [9_000, 8_000]
+    assert [str(c.type) for c in windows.columns.columns if c.name == sums] == ["BIGINT"]
 
 
 def test_a_table_is_looked_for_once_however_often_a_query_names_it(

@@ -13,7 +13,10 @@ from tests.unit.services.store.test_query_run import Asking
 #: query, code, column, words of the hint
 REFUSED = [
     ("count(*) FROM plain INTERVAL(1s) GROUP BY v", "E_GROUP_BY", 50, "write PARTITION BY v"),
-    ("sum(v) FROM plain INTERVAL(1s) HAVING v > 1", "E_HAVING", 46, "FROM (SELECT …) WHERE"),
+    ("sum(v) FROM plain INTERVAL(1s) HAVING v > 1", "E_UNSUPPORTED_QUERY", 46, "last(v)"),
+    ("sum(v) FROM plain INTERVAL(1s) ORDER BY v", "E_UNSUPPORTED_QUERY", 48, "last(v)"),
+    ("sum(v) FROM plain INTERVAL(1s) HAVING summ(v)", "E_UNKNOWN_FUNCTION", 46, "did you mean sum"),
+    ("sum(v) FROM plain INTERVAL(1s) HAVING min(w)", "E_TYPE", 46, "compare it"),
     (
         "sum(v) FROM plain WHERE v > (SELECT max(v) FROM plain) INTERVAL(1s)",
         "E_UNSUPPORTED_QUERY",
@@ -22,7 +25,7 @@ REFUSED = [
     ),
     ("twa(v) FROM plain INTERVAL(1s)", "E_FORBIDDEN_FUNC", 8, "avg(x)"),
     ("rand() FROM plain INTERVAL(1s)", "E_FORBIDDEN_FUNC", 8, "crc32"),
-    ("v FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "such as count(*)"),
+    ("v FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "such as last(v)"),
     ("* FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "name aggregates"),
     ("v, count(*) FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "such as last(v)"),
     ("sum(vv) FROM plain INTERVAL(1s)", "E_UNKNOWN_COLUMN", 12, "did you mean v?"),

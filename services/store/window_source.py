@@ -1,0 +1,341 @@
+"""The rows that the windows of a SELECT are cut from: those of a table, or of a subquery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import duckdb
+import polars as pl
+from sqlglot import exp
+
+from penstock.sql import nodes
+from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
+from penstock.sql.planning.binder import WINDOW_NAMES
+from penstock.sql.planning.view import SchemaView, TableDef
+from penstock.sql.relational import AGGREGATE_NAMES, Output, QueryScope, TableColumns, bind
+from penstock.sql.statements import Query
+from penstock.types import ColumnType
+from penstock.udf import UserFunction
+from services.store.binding import Context
+from services.store.functions import function_name
+from services.store.relation import quote
+from services.store.resolve import ResolvedTable
+from services.store.scope import Scope, scope_of
+from services.store.translate import query
+
+_RELATION = "_penstock_window_source"
+#: what stands for the database of a subquery; it is no table's
+_DATABASE = "subquery"
+#: of a second
+_NANOS = 1_000_000_000
+_REALS = ("FLOAT", "DOUBLE")
+#: conditions that DuckDB and the kernels see alike, so that fewer rows need be read
+_PUSHABLE = (
+    exp.Where,
+    exp.And,
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.EQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.Between,
+    exp.Neg,
+)
+
+
+class Tables(Protocol):
+    """What computing windows needs of the query around it."""
+
+    def resolve(self, table: exp.Table) -> ResolvedTable: ...
+
+    def relation(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        prefix: str,
+        found: ResolvedTable,
+        scope: Scope,
+    ) -> str: ...
+
+    def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
+        """Return the name of a relation with the rows of *tree*, and its columns."""
+        ...
+
+    def add_relation(self, sql: str, columns: TableColumns) -> str:
+        """Return the name of a relation that trees may name, with the rows of *sql*."""
+        ...
+
+    def view(self) -> SchemaView: ...
+
+
+@dataclass(frozen=True)
+class WindowSource:
+    """`select` names one table in FROM, which `view` knows; `relation` is the SQL of its rows with
+    `tbname`, the columns (the time first) and the tags.
+    """
+
+    select: exp.Select
+    view: SchemaView
+    relation: str
+    database: str
+    columns: tuple[Column, ...]
+    precision: Precision
+
+    @property
+    def table(self) -> exp.Table:
+        """The table in FROM."""
+        table = self.select.args["from_"].this
+        assert isinstance(table, exp.Table)
+        return table
+
+    @property
+    def is_subquery(self) -> bool:
+        return self.database == _DATABASE
+
+    @property
+    def table_columns(self) -> TableColumns:
+        """What names may mean in the rows."""
+        outputs = tuple(Output(c.name, c.type, self.precision) for c in self.columns)
+        return TableColumns(outputs, self.precision, database=self.database)
+
+    @property
+    def time_column(self) -> str:
+        return self.columns[0].name
+
+    def ticks(self, moment: int) -> int:
+        """Return *moment*, in nanoseconds, in the ticks of the rows."""
+        return moment // (_NANOS // TICKS_PER_SECOND[self.precision])
+
+    def rows(self, statement: Query, timezone: str) -> tuple[str, bool]:
+        """Return FROM and WHERE of the rows, and whether DuckDB alone may decide which those
+        are.
+        """
+        text = f"FROM ({self.relation}) AS {quote(self.table.alias_or_name)}"
+        where = self.select.args.get("where")
+        if where is None:
+            return text, True
+        if not all(isinstance(n, _PUSHABLE) for n in where.walk()):
+            return text, False
+        # DuckDB takes NaN for whatever the statistics of a file say of its other values
+        reals = {c.name.lower() for c in self.columns if c.type.kind in _REALS}
+        named = {c.name.lower() for c in where.find_all(exp.Column)}
+        return f"{text} WHERE {self._condition(statement, timezone)}", not named & reals
+
+    def _condition(self, statement: Query, timezone: str) -> str:
+        """Return DuckDB's text of WHERE."""
+        table = self.table.copy()
+        narrow = exp.select("1").from_(table).where(self.select.args["where"].this.copy())
+        columns = self.table_columns
+        bound = bind(narrow, QueryScope(statement.source, lambda _: columns, timezone)).tree
+        bound.args["from_"].this.set("db", None)
+        text = query(bound, Context({}, timezone, relations=frozenset((table.name,))))
+        return text.split(" WHERE ", 1)[1]
+
+    def fetch(self, con: duckdb.DuckDBPyConnection, rows: str, moment: int) -> pl.DataFrame:
+        """Return the rows in the kernels' input layout, at *moment* in nanoseconds."""
+        times = [c.name for c in self.columns if c.type.kind == "TIMESTAMP"]
+        listed = ", ".join(["tbname", *(quote(c.name) for c in self.columns)])
+        frame = pl.DataFrame(con.sql(f"SELECT {listed} {rows}").to_arrow_table())
+        return frame.with_columns(
+            *(pl.col(t).cast(pl.Datetime(self.precision)).cast(pl.Int64) for t in times),
+            *(pl.col(c.name).cast(c.type.polars()) for c in self.columns if c.name not in times),
+            _step=pl.lit(0, pl.UInt32),
+            _offset=pl.lit(0, pl.Int64),
+            _now=pl.lit(self.ticks(moment), pl.Int64),
+            _op=pl.lit(0, pl.Int8),
+        ).sort(self.time_column, "tbname", maintain_order=True)
+
+
+def find_source(
+    queries: Tables,
+    con: duckdb.DuckDBPyConnection,
+    statement: Query,
+    select: exp.Select,
+    timezone: str,
+) -> WindowSource:
+    """Find what *select*, which has a window clause, is from.
+
+    Raises:
+        SqlSemanticError: that is neither one table nor one subquery with a time.
+    """
+    source = select.args["from_"].this if select.args.get("from_") else None
+    if select.args.get("joins") or not isinstance(source, exp.Table | exp.Subquery):
+        raise statement.error(
+            "a window clause needs one table or one subquery in FROM",
+            select,
+            code="E_UNSUPPORTED_QUERY",
+            hint="put a join into a subquery: FROM (SELECT a.ts, … FROM a JOIN b ON …)",
+        )
+    if isinstance(source, exp.Subquery):
+        return _of_subquery(queries, statement, select, source)
+    return _of_table(queries, con, select, source, timezone)
+
+
+def _of_table(
+    queries: Tables,
+    con: duckdb.DuckDBPyConnection,
+    select: exp.Select,
+    source: exp.Table,
+    timezone: str,
+) -> WindowSource:
+    found = queries.resolve(source)
+    table = found.table
+    relation = queries.relation(con, _RELATION, found, scope_of(source, table, timezone))
+    columns = (*table.columns, *table.tags)
+    return WindowSource(
+        select,
+        queries.view(),
+        relation,
+        table.database,
+        tuple(Column(c.name, c.type) for c in columns),
+        table.precision,
+    )
+
+
+# ---------------------------------------------------------------- subqueries
+
+
+class _SubqueryView:
+    """A catalog that has one table, the subquery."""
+
+    def __init__(self, view: SchemaView, definition: TableDef) -> None:
+        self._view = view
+        self._definition = definition
+
+    def precision(self, database: str) -> Precision | None:
+        return self._definition.precision if database == self._definition.database else None
+
+    def table(self, database: str, name: str) -> TableDef | None:
+        same = (database, name) == (self._definition.database, self._definition.name)
+        return self._definition if same else None
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._view.function(name)
+
+    def streams_into(self, database: str, table: str) -> Sequence[str]:
+        return ()
+
+
+def _of_subquery(
+    queries: Tables, statement: Query, select: exp.Select, source: exp.Subquery
+) -> WindowSource:
+    relation, outputs = queries.subquery(source.this)
+    times = [output for output in outputs if output.type.kind == "TIMESTAMP"]
+    if not times:
+        raise statement.error(
+            "a window needs times, and the subquery gives no column of type TIMESTAMP",
+            source,
+            code="E_UNSUPPORTED_QUERY",
+            hint="select the time in it: FROM (SELECT ts, …)",
+        )
+    _check_names(statement, source, outputs)
+    tables = [output for output in outputs if _names_tables(output)]
+    others = [output for output in outputs if output is not times[0] and not _names_tables(output)]
+    renamed = _renamed(outputs)
+    columns = [
+        Column(renamed.get(output.name.lower(), output.name), _stored_type(output.type))
+        for output in (times[0], *others)
+    ]
+    name = source.alias or "rows"
+    definition = TableDef(
+        0,
+        _DATABASE,
+        name,
+        "stable" if tables else "plain",
+        tuple(columns),
+        precision=times[0].precision,  # type: ignore[arg-type]
+    )
+    made = select.copy()
+    table = exp.Table(this=exp.to_identifier(name), db=exp.to_identifier(_DATABASE))
+    table.meta.update(source.meta)
+    made.args["from_"].set("this", table)
+    _rename(made, renamed)
+    listed = [f"coalesce({quote(tables[0].name)}, '') AS tbname" if tables else "'' AS tbname"]
+    for output, column in zip((times[0], *others), columns, strict=True):
+        listed.append(f"{quote(output.name)} AS {quote(column.name)}")
+    return WindowSource(
+        made,
+        _SubqueryView(queries.view(), definition),
+        f"SELECT {', '.join(listed)} FROM {quote(relation)}"
+        f" WHERE {quote(times[0].name)} IS NOT NULL",
+        _DATABASE,
+        tuple(columns),
+        definition.precision,
+    )
+
+
+def _check_names(statement: Query, source: exp.Subquery, outputs: Sequence[Output]) -> None:
+    seen: set[str] = set()
+    for output in outputs:
+        if output.name.lower() in seen:
+            raise statement.error(
+                f"two columns of the subquery are called {output.name}",
+                source,
+                code="E_DUPLICATE_COLUMN",
+                hint="give one of them another name: expression AS name",
+            )
+        seen.add(output.name.lower())
+
+
+def _names_tables(output: Output) -> bool:
+    return output.name.lower() == "tbname" and output.type.text
+
+
+def _stored_type(kind: ColumnType) -> ColumnType:
+    """Return a type that a column may have: NULL alone has none."""
+    return ColumnType("DOUBLE") if kind.kind == "NULL" else kind
+
+
+def _renamed(outputs: Sequence[Output]) -> dict[str, str]:
+    """Return other names for the columns whose names may mean something of the window or of the
+    kernels; the first is the time's.
+    """
+    taken = {output.name.lower() for output in outputs}
+    names = (name for name in _free_names() if name not in taken)
+    return {
+        output.name.lower(): next(names)
+        for output in outputs
+        if output.name.startswith("_") or (output.name.lower() == "tbname" and not output.type.text)
+    }
+
+
+def _free_names() -> Iterator[str]:
+    yield "ts"
+    number = 1
+    while True:
+        yield f"column{number}"
+        number += 1
+
+
+def _rename(select: exp.Select, renamed: Mapping[str, str]) -> None:
+    """Let the columns of *select* have their other names. `_wstart` means the subquery's column
+    where rows are read, and else the window's beginning.
+    """
+    for column in list(select.find_all(exp.Column)):
+        name = column.name.lower()
+        if name not in renamed or column.find_ancestor(exp.Query) is not select:
+            continue
+        if name in WINDOW_NAMES and not _reads_rows(column):
+            continue
+        shown = column.name
+        column.set("this", exp.to_identifier(renamed[name]))
+        if column.parent is select:
+            alias = exp.alias_(column.copy(), shown, quoted=True)
+            alias.meta.update(column.meta)
+            column.replace(alias)
+
+
+def _reads_rows(column: exp.Column) -> bool:
+    """Tell if *column* stands where the rows of the source are read."""
+    node = column.parent
+    while node is not None and not isinstance(node, exp.Query):
+        if isinstance(node, exp.Where | nodes.WindowClause | nodes.PartitionBy):
+            return True
+        if function_name(node) in AGGREGATE_NAMES:
+            return True
+        node = node.parent
+    return False
