@@ -8,27 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import (
+    AGGREGATES,
+    QUERY_FUNCTIONS,
+    QUERY_ONLY,
+    REGISTRY,
+    WINDOW_FUNCTIONS,
+)
 from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.words import RESERVED
 from penstock.types import KINDS
 
 #: words of statements and clauses that may be names, too
 _OPEN_WORDS = (
-    "AUTO ASOF AT_ONCE CACHE CHILD COMMENT CONTINUOUS_WINDOW_CLOSE DATABASE DATABASES DELETE_RECALC"
-    " DESCRIBE EVERY EXPIRED EXPLAIN EXTERNAL FILL_HISTORY FLUSH FORCE_WINDOW_CLOSE FUNCTION"
-    " FUNCTIONS GRANT GRANTS IF IGNORE KEEP MATERIALIZED MAX_DELAY NEXT NONE NORMAL NULLS OPEN"
-    " OPTIONS PARTITIONS PASS PAUSE PREV RANGE READ RECALCULATE RESUME REVOKE ROLE SHOW STABLE"
-    " STABLES START STREAM STREAMS TABLE TABLES TBNAME TO TRIGGER UNTREATED UPDATE USE USER USERS"
-    " VIEW VIEWS VIRTUAL WATERMARK WINDOW_CLOSE WINDOWS WRITE"
+    "ASOF AT_ONCE AUTO CACHE CHILD COMMENT CONTINUOUS_WINDOW_CLOSE CURRENT DATABASE DATABASES"
+    " DELETE_RECALC DESCRIBE EVERY EXCEPT EXPIRED EXPLAIN EXTERNAL FILL_HISTORY FILTER FLUSH"
+    " FOLLOWING FORCE_WINDOW_CLOSE FUNCTION FUNCTIONS GRANT GRANTS IF IGNORE INTERSECT KEEP"
+    " MATERIALIZED MAX_DELAY NEXT NONE NORMAL NULLS OPEN OPTIONS OVER PARTITIONS PASS PAUSE"
+    " PRECEDING PREV QUALIFY RANGE READ RECALCULATE RESUME REVOKE ROLE ROW ROWS SHOW STABLE"
+    " STABLES START STREAM STREAMS TABLE TABLES TBNAME TO TRIGGER UNBOUNDED UNTREATED UPDATE"
+    " USE USER USERS VIEW VIEWS VIRTUAL WATERMARK WINDOW WINDOWS WINDOW_CLOSE WRITE"
 ).split()
 
 
 def vocabulary() -> dict[str, Any]:
     """Return words, types and functions, each list in alphabetical order, as JSON has them.
 
-    A function has `name`, `signature`, `doc`, `kind` (`scalar` or `aggregate`) and `where`:
-    `everywhere`, `queries` or `streams`.
+    A function has `name`, `signature`, `doc`, `kind` (`scalar`, `aggregate`, or `over`,
+    which needs OVER) and `where`: `everywhere`, `queries` or `streams`.
     """
     return {
         "keywords": sorted({*RESERVED, *_OPEN_WORDS}),
@@ -45,15 +52,17 @@ def _functions() -> Iterator[dict[str, str]]:
         yield _entry(name, aggregate.signature, aggregate.doc, "everywhere")
     for name, one in QUERY_FUNCTIONS.items():
         yield _entry(name, one.signature, one.doc, "queries")
+    for name, over in WINDOW_FUNCTIONS.items():
+        yield _entry(name, over.signature, over.doc, "queries", "over")
     for name in QUERY_ONLY.keys() - QUERY_FUNCTIONS.keys():
         yield _entry(name, f"{name}(…)", f"{QUERY_ONLY[name]}: as DuckDB has it.", "queries")
 
 
-def _entry(name: str, signature: str, doc: str, where: str) -> dict[str, str]:
+def _entry(name: str, signature: str, doc: str, where: str, kind: str = "") -> dict[str, str]:
     return {
         "name": name,
         "signature": signature,
         "doc": " ".join(doc.split()),
-        "kind": "aggregate" if name in AGGREGATE_NAMES else "scalar",
+        "kind": kind or ("aggregate" if name in AGGREGATE_NAMES else "scalar"),
         "where": where,
     }

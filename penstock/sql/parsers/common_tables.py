@@ -21,7 +21,7 @@ MAX_WRITTEN = 20_000
 
 
 @dataclass(frozen=True)
-class _NamedQuery:
+class _CommonTable:
     query: exp.Query
     #: names of its columns, where WITH gives them
     columns: tuple[exp.Identifier, ...]
@@ -35,7 +35,7 @@ class WithParser(WindowParser):
     """The grammar of WITH on top of windows."""
 
     #: queries that names mean here, by names in lower case
-    _named: Mapping[str, _NamedQuery] = {}
+    _named: Mapping[str, _CommonTable] = {}
     _written = 0
 
     def _common_tables(self) -> None:
@@ -59,7 +59,7 @@ class WithParser(WindowParser):
                 hint="write a step each: WITH a AS (…), b AS (SELECT … FROM a …) SELECT … FROM b",
             )
 
-    def _named_query(self) -> _NamedQuery:
+    def _named_query(self) -> _CommonTable:
         columns: tuple[exp.Identifier, ...] = ()
         if self.sees_type(TokenType.L_PAREN):
             columns = self.list_in_parentheses(self._identifier)
@@ -70,7 +70,7 @@ class WithParser(WindowParser):
         self.close()
         height = self.deepest - self.depth
         self.deepest = max(outer, self.deepest)
-        return _NamedQuery(query, columns, height, sum(1 for _ in query.walk()))
+        return _CommonTable(query, columns, height, sum(1 for _ in query.walk()))
 
     def _written_out(self, table: exp.Table) -> exp.Expr:
         """Return the query that *table* names, or *table* itself where it names none."""

@@ -14,6 +14,8 @@ from penstock.sql.source import mark, span_of
 
 _FRAMES = ("ROWS", "RANGE")
 _SIDES = ("PRECEDING", "FOLLOWING")
+#: sides of the row in the order of rows; None is the row itself
+_PLACES = {"PRECEDING": 0, None: 1, "FOLLOWING": 2}
 #: the parts of a window
 _PARTS = ("partition_by", "order", "spec")
 
@@ -86,10 +88,10 @@ class OverParser(ExpressionParser):
             kind=kind, start=start, start_side=start_side, end=end, end_side=end_side
         )
         mark(spec, begin, self.previous_end)
-        if (start, start_side) == ("UNBOUNDED", "FOLLOWING") or (end, end_side) == (
-            "UNBOUNDED",
-            "PRECEDING",
-        ):
+        reversed_sides = _PLACES[start_side] > _PLACES[end_side]
+        nothing = ("UNBOUNDED", "FOLLOWING") == (start, start_side)
+        nothing = nothing or ("UNBOUNDED", "PRECEDING") == (end, end_side)
+        if reversed_sides or nothing:
             self.fail("a frame begins before it ends", index=self.index - 1)
         return spec
 

@@ -68,6 +68,11 @@ class QueryParser(SetParser):
             )
         if not distinct:
             self.take("ALL")
+        if self.sees("TAGS"):
+            self.fail(
+                "there is no SELECT TAGS",
+                hint="write SHOW TABLE TAGS FROM t, or SELECT DISTINCT tbname, … FROM t",
+            )
         select = exp.Select(expressions=list(self.list_of(self._select_item)))
         if distinct:
             select.set("distinct", exp.Distinct())

@@ -17,6 +17,7 @@ from penstock.duck.functions import FUNCTIONS
 from penstock.errors import PenstockError
 from penstock.sql import parse
 from penstock.sql.dialect import to_sql
+from penstock.sql.functions import WINDOW_FUNCTIONS
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Explain, InsertSelect, Query
 from penstock.types import ColumnType
@@ -95,6 +96,14 @@ COMMENT = (
 ALIAS = st.one_of(
     NAME.map(" AS {}".format), STRING.map(" AS {}".format), NAME.map(" {}".format), st.just("")
 )
+CALLED = st.one_of(
+    st.sampled_from(
+        ["sum(v)", "rank()", "lag(w, 1, 'x')", "spread(v)", "read_text(w)", "ntile(2)"]
+    ),
+    NAME.map("{}(v)".format),
+    NAME.map("last({})".format),
+)
+FRAME = st.sampled_from(["", "ROWS 1 PRECEDING", "RANGE BETWEEN 1s PRECEDING AND CURRENT ROW"])
 VALUE = st.recursive(
     st.one_of(
         NAME,
@@ -118,6 +127,11 @@ VALUE = st.recursive(
         st.tuples(inner, inner).map(lambda p: f"CASE WHEN {p[0]} THEN {p[1]} END"),
         st.tuples(inner, STRING).map(lambda p: f"{p[0]} IN ({p[1]}, (SELECT {p[0]} FROM t))"),
         st.tuples(STRING, inner).map(lambda p: f"trim({p[0]} FROM {p[1]})"),
+        st.tuples(CALLED, inner, inner, FRAME, NAME).map(
+            lambda p: f"{p[0]} OVER (PARTITION BY {p[1]}, {p[4]} ORDER BY {p[2]} DESC {p[3]})"
+        ),
+        st.tuples(CALLED, inner).map(lambda p: f"{p[0]} FILTER (WHERE {p[1]})"),
+        st.tuples(CALLED, NAME).map(lambda p: f"{p[0]} OVER {p[1]}"),
     ),
     max_leaves=5,
 )
@@ -126,6 +140,13 @@ SELECT = st.tuples(
 ).map(
     lambda p: (
         f"SELECT {p[0]} {p[1]}{p[2]} {p[3]} FROM {p[4]}{p[5]} WHERE {p[6]} ORDER BY {p[7]} {p[8]}"
+    )
+)
+SELECT |= st.tuples(NAME, NAME, SELECT, VALUE, NAME, ALIAS).map(
+    lambda p: (
+        f"WITH {p[0]} ({p[1]}) AS ({p[2]}), q AS (SELECT * FROM {p[0]}) SELECT {p[3]}{p[5]}"
+        f" FROM q AS {p[4]} ({p[1]}) WINDOW {p[1]} AS (ORDER BY {p[1]}) QUALIFY {p[3]}"
+        f" EXCEPT SELECT {p[1]} FROM {p[0]}"
     )
 )
 CONTEXT = Context({"t": BoundTable("_penstock_1", ("ts", "v", "w"))}, "UTC")
@@ -190,7 +211,7 @@ def check(text: str) -> None:
     assert not [t for t in tree.find_all(exp.Table) if not isinstance(t.this, exp.Identifier)], text
     assert {
         c.name.lower() for c in tree.find_all(exp.Anonymous)
-    } <= FUNCTIONS | CONTEXT.needed.keys(), text
+    } <= FUNCTIONS | WINDOW_FUNCTIONS.keys() | CONTEXT.needed.keys(), text
     forbidden = (
         exp.Command,
         exp.Copy,

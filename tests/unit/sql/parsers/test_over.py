@@ -81,9 +81,16 @@ def test_the_new_words_are_names_elsewhere(text: str) -> None:
         ("SELECT rank() OVER (ROWS a PRECEDING) FROM t", 26, "expected UNBOUNDED, CURRENT ROW"),
         ("SELECT rank() OVER (ROWS 1) FROM t", 27, "expected PRECEDING or FOLLOWING"),
         ("SELECT rank() OVER (ROWS UNBOUNDED FOLLOWING) FROM t", 36, "a frame begins before"),
+        (
+            "SELECT sum(a) OVER (ROWS BETWEEN 1 FOLLOWING AND 2 PRECEDING) FROM t",
+            52,
+            "a frame begins before",
+        ),
+        ("SELECT sum(a) OVER (ROWS 1 FOLLOWING) FROM t", 28, "a frame begins before it ends"),
         ("SELECT sum(a) FILTER (a > 1) FROM t", 23, "expected WHERE"),
         ("SELECT a FROM t QUALIFY b QUALIFY c", 27, "QUALIFY is given twice"),
         ("SELECT DISTINCT ON (a) b FROM t", 17, "there is no DISTINCT ON"),
+        ("SELECT TAGS a FROM t", 8, "there is no SELECT TAGS"),
     ],
 )
 def test_a_fault_is_refused_at_its_place(text: str, column: int, message: str) -> None:
