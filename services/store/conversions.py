@@ -14,22 +14,20 @@ from sqlglot import exp
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.relational import Binding, binding_of, note
+from penstock.sql.relational import binding_of, note
 from penstock.types import ColumnType
 from services.store.arithmetic import (
     OPERATORS,
     as_ticks,
-    call,
     cast,
     kind_of,
-    moment,
     rewrite_operator,
 )
 from services.store.binding import Context
-from services.store.casts import MOMENTS, rewrite_cast
-from services.store.times import read_time
+from services.store.casts import rewrite_cast
+from services.store.choices import align_case, align_choice
+from services.store.comparisons import COMPARISONS, align, align_list
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -40,7 +38,6 @@ _NUMBERS = frozenset(("number", "double", "integer", "spread"))
 _OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
 _INTEGER = exp.DataType.build("INTEGER")
 _DOUBLE = exp.DataType.build("DOUBLE")
-_TIMESTAMP = exp.DataType.build("TIMESTAMP")
 
 
 def convert(tree: exp.Query, context: Context) -> None:
@@ -65,12 +62,15 @@ def _convert(node: exp.Expr, context: Context) -> exp.Expr:
         return rewrite_cast(node, context)
     if isinstance(node, exp.Anonymous):
         node.set("expressions", _arguments(node))
-    elif isinstance(node, _COMPARISONS):
-        _align(node, ("this", "expression"), context.timezone)
+        return align_choice(node, context)
+    if isinstance(node, exp.Case):
+        align_case(node, context)
+    elif isinstance(node, COMPARISONS):
+        align(node, ("this", "expression"), context)
     elif isinstance(node, exp.Between):
-        _align(node, ("this", "low", "high"), context.timezone)
+        align(node, ("this", "low", "high"), context)
     elif isinstance(node, exp.In):
-        _align_list(node, context.timezone)
+        align_list(node, context)
     return node
 
 
@@ -140,54 +140,6 @@ def _parameter_kinds(name: str) -> list[str]:
 
 def _shifts_a_time(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Add | exp.Sub) and kind_of(node) == "TIMESTAMP"
-
-
-# ---------------------------------------------------------------- comparisons
-
-
-def _align(node: exp.Expr, sides: tuple[str, ...], timezone: str) -> None:
-    """Bring the sides of a comparison to types that compare."""
-    bindings = [binding_of(node.args[side]) for side in sides]
-    for side in sides:
-        others = [b for s, b in zip(sides, bindings, strict=True) if s != side]
-        node.set(side, _beside(node.args[side], others, timezone))
-
-
-def _align_list(node: exp.In, timezone: str) -> None:
-    if not node.expressions:
-        return
-    items = [binding_of(e) for e in node.expressions]
-    own = binding_of(node.this)
-    node.set("this", _beside(node.this, items, timezone))
-    node.set("expressions", [_beside(e, [own, *items], timezone) for e in node.expressions])
-
-
-def _beside(node: exp.Expr, others: list[Binding | None], timezone: str) -> exp.Expr:
-    """Return *node* as it compares with values of the types *others*."""
-    own = binding_of(node)
-    known = [b for b in others if b is not None]
-    if own is None or not known:
-        return node
-    time = next((b for b in known if b.kind == "TIMESTAMP"), None)
-    if time is not None and own.kind != "TIMESTAMP":
-        return _as_time(node, own, time.precision, timezone)
-    if own.type.text and any(b.type.numeric for b in known):
-        # NULL where the text is no number
-        return exp.TryCast(this=node, to=_DOUBLE.copy())
-    return node
-
-
-def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp.Expr:
-    """Return a value beside a time as a time: a number is ticks of the database, a text is a time
-    in the session's zone unless it names its own.
-    """
-    inner = node.unnest()
-    if isinstance(inner, exp.Literal) and inner.is_string:
-        ticks = read_time(str(inner.this), precision, timezone)
-        return call(MOMENTS[precision], exp.Literal.number(ticks))
-    if own.type.text:
-        return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    return moment(node, precision) if own.type.numeric else node
 
 
 # ---------------------------------------------------------------- columns of the answer
