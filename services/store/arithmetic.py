@@ -72,8 +72,8 @@ def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
     if kind_of(node) != "BIGINT" and not isinstance(node, exp.Div):
         node.set("this", _as_double(node.this))
     for key in ("this", "expression"):
-        if kind_of(node.args[key]) == "BOOL":
-            node.set(key, cast(node.args[key], _DOUBLE))
+        if kind_of(node.args[key]) in ("BOOL", "JSON"):
+            node.set(key, _as_double(node.args[key]))
     return node
 
 
@@ -142,6 +142,8 @@ def as_ticks(node: exp.Expr) -> exp.Expr:
 
 def _as_double(node: exp.Expr) -> exp.Expr:
     """Return *node* as a DOUBLE, so that what is computed from it is one."""
+    if kind_of(node) == "JSON":
+        return exp.TryCast(this=node, to=_DOUBLE.copy())
     return node if kind_of(node) == "DOUBLE" else cast(node, _DOUBLE)
 
 

@@ -10,7 +10,7 @@ from penstock.sql.functions.base import common
 from penstock.sql.relational import Binding, binding_of
 from services.store.binding import Context
 from services.store.casts import convert_to
-from services.store.comparisons import align
+from services.store.comparisons import align_sides
 from services.store.functions import function_name
 
 #: index of the first argument that may be chosen
@@ -32,23 +32,24 @@ def align_choice(node: exp.Anonymous, context: Context) -> exp.Expr:
     return node
 
 
-def align_case(node: exp.Case, context: Context) -> None:
+def align_case(node: exp.Case, context: Context) -> exp.Expr:
     """Give the values of a CASE one type, and compare its subject with each value by its type."""
     made = binding_of(node)
     if made is None:
-        return
+        return node
     for branch in node.args["ifs"]:
         branch.set("true", _as_chosen(branch.args["true"], made, context))
     if node.args.get("default") is not None:
         node.set("default", _as_chosen(node.args["default"], made, context))
     subject = node.this
     if subject is None or all(_alike(subject, branch.this) for branch in node.args["ifs"]):
-        return
+        return node
     for branch in node.args["ifs"]:
         equal = exp.EQ(this=subject.copy(), expression=branch.this)
-        align(equal, ("this", "expression"), context)
+        align_sides(equal, context)
         branch.set("this", equal)
     node.set("this", None)
+    return node
 
 
 def _alike(left: exp.Expr, right: exp.Expr) -> bool:

@@ -8,6 +8,8 @@ stay as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
@@ -26,7 +28,8 @@ from services.store.arithmetic import (
 from services.store.binding import Context
 from services.store.casts import rewrite_cast
 from services.store.choices import align_case, align_choice
-from services.store.comparisons import COMPARISONS, align, align_list
+from services.store.comparisons import COMPARISONS, align_list, align_sides
+from services.store.json_values import rewrite_contains, rewrite_value
 
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
@@ -52,26 +55,21 @@ def convert(tree: exp.Query, context: Context) -> None:
 
 
 def _convert(node: exp.Expr, context: Context) -> exp.Expr:
-    if isinstance(node, exp.Literal):
-        return _number(node) if _is_value(node) else node
-    if isinstance(node, nodes.DurationLiteral):
-        return _duration(node)
-    if isinstance(node, OPERATORS):
-        return rewrite_operator(node, context)
-    if isinstance(node, exp.Cast) and binding_of(node) is not None:
-        return rewrite_cast(node, context)
-    if isinstance(node, exp.Anonymous):
-        node.set("expressions", _arguments(node))
-        return align_choice(node, context)
-    if isinstance(node, exp.Case):
-        align_case(node, context)
-    elif isinstance(node, COMPARISONS):
-        align(node, ("this", "expression"), context)
-    elif isinstance(node, exp.Between):
-        align(node, ("this", "low", "high"), context)
-    elif isinstance(node, exp.In):
-        align_list(node, context)
-    return node
+    form = _FORMS.get(type(node))
+    return node if form is None else form(node, context)
+
+
+def _literal(node: exp.Literal, _: Context) -> exp.Expr:
+    return _number(node) if _is_value(node) else node
+
+
+def _call(node: exp.Anonymous, context: Context) -> exp.Expr:
+    node.set("expressions", _arguments(node))
+    return align_choice(node, context)
+
+
+def _cast(node: exp.Cast, context: Context) -> exp.Expr:
+    return rewrite_cast(node, context) if binding_of(node) is not None else node
 
 
 def _is_value(node: exp.Literal) -> bool:
@@ -165,3 +163,18 @@ def assure(item: exp.Expr) -> exp.Expr:
 
 def _is_assured(kind: ColumnType) -> bool:
     return kind.kind in _ASSURED or kind.integer
+
+
+_FORMS: dict[type[exp.Expr], Callable[[Any, Context], exp.Expr]] = {
+    exp.Literal: _literal,
+    nodes.DurationLiteral: lambda node, _: _duration(node),
+    **dict.fromkeys(OPERATORS, rewrite_operator),
+    exp.Cast: _cast,
+    exp.JSONExtract: lambda node, _: rewrite_value(node),
+    nodes.ContainsKey: lambda node, _: rewrite_contains(node),
+    exp.Anonymous: _call,
+    exp.Case: align_case,
+    **dict.fromkeys(COMPARISONS, align_sides),
+    exp.Between: align_sides,
+    exp.In: align_list,
+}
