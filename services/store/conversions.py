@@ -31,6 +31,8 @@ from services.store.choices import align_case, align_choice
 from services.store.comparisons import COMPARISONS, align_list, align_sides
 from services.store.json_values import rewrite_contains, rewrite_value
 
+#: highest number in LIMIT and OFFSET
+_MOST_ROWS = 2**63 - 1
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -60,7 +62,16 @@ def _convert(node: exp.Expr, context: Context) -> exp.Expr:
 
 
 def _literal(node: exp.Literal, _: Context) -> exp.Expr:
+    if isinstance(node.parent, exp.Limit | exp.Offset):
+        return _count(node)
     return _number(node) if _is_value(node) else node
+
+
+def _count(node: exp.Literal) -> exp.Expr:
+    """Write a number of rows; more than there can be is the most that there can be."""
+    text = str(node.this)
+    too_many = text.isdecimal() and int(text) > _MOST_ROWS
+    return exp.Literal.number(_MOST_ROWS) if too_many else node
 
 
 def _call(node: exp.Anonymous, context: Context) -> exp.Expr:
@@ -73,8 +84,8 @@ def _cast(node: exp.Cast, context: Context) -> exp.Expr:
 
 
 def _is_value(node: exp.Literal) -> bool:
-    """Tell a number in an expression from a count, as in LIMIT, and a text."""
-    return not node.is_string and not isinstance(node.parent, exp.Limit | exp.Offset | exp.Interval)
+    """Tell a number in an expression from the one in INTERVAL, and from a text."""
+    return not node.is_string and not isinstance(node.parent, exp.Interval)
 
 
 def _number(node: exp.Literal) -> exp.Expr:

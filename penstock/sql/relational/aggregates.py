@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from penstock.sql.functions.aggregate import AggregateFunction
 from penstock.sql.functions.base import BIGINT, NULL, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
 from penstock.sql.relational.companions import BY_TIME, chosen_among, note_chosen
-from penstock.sql.relational.signatures import result_type
+from penstock.sql.relational.signatures import OF_NUMBERS, result_type
 from penstock.types import ColumnType
 
 if TYPE_CHECKING:
@@ -55,7 +55,20 @@ def _result(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> ColumnTyp
     arguments = _arguments(node)
     if function is not None:
         return _check(typer, node, name, function, arguments)
-    return result_type(name, [typer.type_of(a) for a in arguments]) or NULL
+    types = [typer.type_of(a) for a in arguments]
+    if name in OF_NUMBERS and types and types[0].text:
+        _refuse_type(typer, arguments[0], name, types[0])
+    return result_type(name, types) or NULL
+
+
+def _refuse_type(typer: ExpressionTyper, node: exp.Expr, name: str, kind: ColumnType) -> NoReturn:
+    typer.refuse(
+        node,
+        f"{name}() needs a number, not {kind}",
+        code="E_TYPE",
+        detail=f"{kind} and DOUBLE do not fit",
+        hint="write CAST(… AS DOUBLE)",
+    )
 
 
 def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
@@ -88,13 +101,7 @@ def _check(
         typer.refuse(node, f"{name}(*) is not possible here", code="E_FUNCTION_ARGUMENT", hint=hint)
     kind = typer.type_of(arguments[0])
     if kind != NULL and not takes(function, kind):
-        typer.refuse(
-            arguments[0],
-            f"{name}() needs a number, not {kind}",
-            code="E_TYPE",
-            detail=f"{kind} and DOUBLE do not fit",
-            hint="write CAST(… AS DOUBLE)",
-        )
+        _refuse_type(typer, arguments[0], name, kind)
     _check_parameters(typer, node, name, arguments[1:], hint)
     if function.chooses:
         _note_rows(typer, node, name, arguments[0])
