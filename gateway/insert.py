@@ -151,8 +151,10 @@ def tag_values(
     made = []
     for tag, value in zip(tags, values, strict=True):
         try:
-            made.append((tag, literals.convert(value, tag.type, layout.precision, tz, at)))
-        except (ValueError, OverflowError) as wrong:
+            converted = literals.convert(value, tag.type, layout.precision, tz, at)
+            rows.check_value(layout, tag, converted, tz)
+            made.append((tag, converted))
+        except (ValueError, OverflowError, RecursionError, RowError) as wrong:
             raise statement.error(
                 f"{value!r} is not {tag.type}", offset, code="E_TAGS", detail=f'tag "{tag.name}"'
             ) from wrong

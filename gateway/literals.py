@@ -6,6 +6,7 @@ units. Values that would lose something are not accepted.
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
@@ -43,7 +44,14 @@ def convert(value: Value, kind: ColumnType, precision: str, tz: tzinfo, now: int
         return _decimal(value)
     if not isinstance(value, str):
         raise ValueError(value)
+    if kind.kind == "JSON" and value.strip():
+        json.loads(value, parse_constant=_refuse_constant)
     return value
+
+
+def _refuse_constant(text: str) -> None:
+    """Refuse NaN and Infinity, which are not JSON, though Python's reader takes them."""
+    raise ValueError(text)
 
 
 def _finite(value: bool | int | float | Decimal | str) -> float:

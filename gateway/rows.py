@@ -147,6 +147,11 @@ def _unknown_column(layout: RowLayout, key: str) -> RowError:
     )
 
 
+def check_value(layout: RowLayout, target: Column, value: Any, tz: tzinfo) -> None:
+    """Refuse a value that a column cannot have, whichever row it is of. Raises RowError."""
+    _series(layout, target, [value], tz)
+
+
 def _series(layout: RowLayout, target: Column, values: Sequence[Any], tz: tzinfo) -> pl.Series:
     """Return values of JSON as a column of the type of *target*."""
     kind = target.type

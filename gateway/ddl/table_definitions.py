@@ -206,6 +206,13 @@ class TableDefinitions:
             raise statement.error(
                 f"there is no supertable {home.name}.{stable.name}", stable, code="E_NO_TABLE"
             )
+        if not table.tags:
+            raise statement.error(
+                f"{table.name} is no supertable and has no tags",
+                stable,
+                code="E_NOT_A_STABLE",
+                hint="USING names a table of CREATE STABLE",
+            )
         at = self._clock.now() * TICKS_PER_SECOND[table.precision] // 10**9
         layout = layout_of(home, table)
         tz = times.zone(timezone)

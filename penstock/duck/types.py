@@ -58,3 +58,15 @@ def column_type(arrow: pa.DataType) -> ColumnType | None:
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow):
         return ColumnType("VARCHAR", length=MAX_TEXT)
     return None
+
+
+_SPOKEN = {duck: kind for kind, duck in reversed(_DUCK.items())} | {
+    **dict.fromkeys((*_TIMES.values(), "DATE"), "TIMESTAMP"),
+    "STRING_LITERAL": "VARCHAR",
+    "INTEGER_LITERAL": "INT",
+}
+
+
+def spoken_type(name: str) -> str:
+    """Return what the dialect calls a type of DuckDB's; one that it does not have stays."""
+    return _SPOKEN.get(name, name)

@@ -125,7 +125,9 @@ def _decimal(data: bytes, writer_schema: Any = None, reader_schema: Any = None) 
     if len(data) > _DECIMAL_BYTES:
         raise ValueError(f"a decimal of {len(data)} bytes")
     number = int.from_bytes(data, "big", signed=True)
-    return Decimal(number).scaleb(-int((writer_schema or {}).get("scale", 0)))
+    sign, digits, _ = Decimal(number).as_tuple()
+    # arithmetic would round to the digits of decimal's context
+    return Decimal((sign, digits, -int((writer_schema or {}).get("scale", 0))))
 
 
 class Nanoseconds(int):

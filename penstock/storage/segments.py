@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock import names
@@ -191,12 +192,23 @@ def write(
         tmp,
         compression="zstd",
         row_group_size=_GROUP_ROWS,
-        write_statistics=True,
+        write_statistics=_described(frame),
     )
     with open(tmp, "rb") as handle:
         os.fsync(handle.fileno())
     os.replace(tmp, target)
     return Segment(target, first, last, frame.num_rows, low, high, fresh)
+
+
+def _described(frame: pa.Table) -> list[str]:
+    """Return the columns of which a file says the least and the greatest value. They leave NaN out,
+    and a reader that believes them skips rows with NaN: so of such a column they say nothing.
+    """
+    return [
+        name
+        for name, column in zip(frame.column_names, frame.columns, strict=True)
+        if not (pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py())
+    ]
 
 
 def segments(directory: str, below: int | None = None) -> list[Segment]:

@@ -13,7 +13,7 @@ from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.functions.duckdb import polars_expression
 from penstock.sql.relational import Binding, binding_of, note
 from services.store.binding import Context
-from services.store.casts import MOMENTS, TICKS, convert_to
+from services.store.casts import MOMENTS, TICKS, bounded_moment, convert_to
 from services.store.times import read_time
 
 OPERATORS = (
@@ -29,6 +29,7 @@ OPERATORS = (
 #: key of a note in `meta`: this call makes a time of ticks
 _OF_TICKS = "of_ticks"
 _BIGINT = exp.DataType.build("BIGINT")
+_HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _DOUBLE = exp.DataType.build("DOUBLE")
 
 
@@ -72,8 +73,8 @@ def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
     if kind_of(node) != "BIGINT" and not isinstance(node, exp.Div):
         node.set("this", _as_double(node.this))
     for key in ("this", "expression"):
-        if kind_of(node.args[key]) == "BOOL":
-            node.set(key, cast(node.args[key], _DOUBLE))
+        if kind_of(node.args[key]) in ("BOOL", "JSON"):
+            node.set(key, _as_double(node.args[key]))
     return node
 
 
@@ -87,14 +88,21 @@ def _moved(node: exp.Expr, context: Context) -> exp.Expr:
         time, binding = _constant_time(time, node, context.timezone)
     duration = by.unnest()
     if not isinstance(duration, nodes.DurationLiteral):
-        by = cast(by, _BIGINT)
-    elif duration.duration.natural:
+        return _moved_by_number(node, time, by, replace(context, precision=binding.precision))
+    if duration.duration.natural:
         return _moved_by_calendar(
             node, time, duration, replace(context, precision=binding.precision)
         )
-    else:
-        by = exp.Literal.number(str(duration.duration.ticks(binding.precision)))
+    by = exp.Literal.number(str(duration.duration.ticks(binding.precision)))
     return _of_ticks(type(node)(this=as_ticks(time), expression=by), binding.precision)
+
+
+def _moved_by_number(node: exp.Expr, time: exp.Expr, by: exp.Expr, context: Context) -> exp.Expr:
+    """Return a time moved by a number of ticks; NULL where that is no time."""
+    ticks = type(node)(this=cast(as_ticks(time), _HUGEINT), expression=cast(by, _BIGINT))
+    made = bounded_moment(exp.TryCast(this=ticks, to=_BIGINT.copy()), context)
+    made.meta[_OF_TICKS] = True
+    return made
 
 
 def _is_duration(node: exp.Expr) -> bool:
@@ -142,6 +150,8 @@ def as_ticks(node: exp.Expr) -> exp.Expr:
 
 def _as_double(node: exp.Expr) -> exp.Expr:
     """Return *node* as a DOUBLE, so that what is computed from it is one."""
+    if kind_of(node) == "JSON":
+        return exp.TryCast(this=node, to=_DOUBLE.copy())
     return node if kind_of(node) == "DOUBLE" else cast(node, _DOUBLE)
 
 

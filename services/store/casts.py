@@ -171,7 +171,12 @@ def _to_time(cast: _Cast) -> exp.Expr:
         return _native(cast)
     if cast.given.text:
         return _by_polars(cast)
-    return _moments[cast.context.precision]([_bigint(cast)], cast.context)
+    return bounded_moment(_bigint(cast), cast.context)
+
+
+def bounded_moment(ticks: exp.Expr, context: Context) -> exp.Expr:
+    """Return ticks as a time of the context's precision; NULL where they are none."""
+    return _moments[context.precision]([ticks], context)
 
 
 def _to_integer(cast: _Cast) -> exp.Expr:

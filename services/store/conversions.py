@@ -8,28 +8,31 @@ stay as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 from sqlglot import exp
 
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.relational import Binding, binding_of, note
+from penstock.sql.relational import binding_of, note
 from penstock.types import ColumnType
 from services.store.arithmetic import (
     OPERATORS,
     as_ticks,
-    call,
     cast,
     kind_of,
-    moment,
     rewrite_operator,
 )
 from services.store.binding import Context
-from services.store.casts import MOMENTS, rewrite_cast
-from services.store.times import read_time
+from services.store.casts import rewrite_cast
+from services.store.choices import align_case, align_choice
+from services.store.comparisons import COMPARISONS, align_list, align_sides
+from services.store.json_values import rewrite_contains, rewrite_value
 
-_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+#: highest number in LIMIT and OFFSET
+_MOST_ROWS = 2**63 - 1
 #: highest number that DuckDB takes for a whole one of 64 bits
 _HIGHEST = 2**64 - 1
 #: types that a computed column is given where DuckDB's own type may be another
@@ -42,7 +45,6 @@ _OF_TICKS_TOO = frozenset(("double", "integer", "spread"))
 _WITH_DEFAULT = frozenset(("lag", "lead"))
 _INTEGER = exp.DataType.build("INTEGER")
 _DOUBLE = exp.DataType.build("DOUBLE")
-_TIMESTAMP = exp.DataType.build("TIMESTAMP")
 
 
 def convert(tree: exp.Query, context: Context) -> None:
@@ -57,28 +59,36 @@ def convert(tree: exp.Query, context: Context) -> None:
 
 
 def _convert(node: exp.Expr, context: Context) -> exp.Expr:
-    if isinstance(node, exp.Literal):
-        return _number(node) if _is_value(node) else node
-    if isinstance(node, nodes.DurationLiteral):
-        return _duration(node)
-    if isinstance(node, OPERATORS):
-        return rewrite_operator(node, context)
-    if isinstance(node, exp.Cast) and isinstance(node.args["to"], nodes.TypeName):
-        return rewrite_cast(node, context)
-    if isinstance(node, exp.Anonymous):
-        node.set("expressions", _arguments(node))
-    elif isinstance(node, _COMPARISONS):
-        _align(node, ("this", "expression"), context.timezone)
-    elif isinstance(node, exp.Between):
-        _align(node, ("this", "low", "high"), context.timezone)
-    elif isinstance(node, exp.In):
-        _align_list(node, context.timezone)
-    return node
+    form = _FORMS.get(type(node))
+    return node if form is None else form(node, context)
+
+
+def _literal(node: exp.Literal, _: Context) -> exp.Expr:
+    if isinstance(node.parent, exp.Limit | exp.Offset):
+        return _count(node)
+    return _number(node) if _is_value(node) else node
+
+
+def _count(node: exp.Literal) -> exp.Expr:
+    """Write a number of rows; more than there can be is the most that there can be."""
+    text = str(node.this)
+    too_many = text.isdecimal() and int(text) > _MOST_ROWS
+    return exp.Literal.number(_MOST_ROWS) if too_many else node
+
+
+def _call(node: exp.Anonymous, context: Context) -> exp.Expr:
+    node.set("expressions", _arguments(node))
+    return align_choice(node, context)
+
+
+def _cast(node: exp.Cast, context: Context) -> exp.Expr:
+    """Write a CAST of the query's; one for an engine has an engine's type."""
+    return rewrite_cast(node, context) if isinstance(node.args["to"], nodes.TypeName) else node
 
 
 def _is_value(node: exp.Literal) -> bool:
-    """Tell a number in an expression from a count, as in LIMIT, and a text."""
-    return not node.is_string and not isinstance(node.parent, exp.Limit | exp.Offset | exp.Interval)
+    """Tell a number in an expression from the one in INTERVAL, and from a text."""
+    return not node.is_string and not isinstance(node.parent, exp.Interval)
 
 
 def _number(node: exp.Literal) -> exp.Expr:
@@ -161,54 +171,6 @@ def _shifts_a_time(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Add | exp.Sub) and kind_of(node) == "TIMESTAMP"
 
 
-# ---------------------------------------------------------------- comparisons
-
-
-def _align(node: exp.Expr, sides: tuple[str, ...], timezone: str) -> None:
-    """Bring the sides of a comparison to types that compare."""
-    bindings = [binding_of(node.args[side]) for side in sides]
-    for side in sides:
-        others = [b for s, b in zip(sides, bindings, strict=True) if s != side]
-        node.set(side, _beside(node.args[side], others, timezone))
-
-
-def _align_list(node: exp.In, timezone: str) -> None:
-    if not node.expressions:
-        return
-    items = [binding_of(e) for e in node.expressions]
-    own = binding_of(node.this)
-    node.set("this", _beside(node.this, items, timezone))
-    node.set("expressions", [_beside(e, [own, *items], timezone) for e in node.expressions])
-
-
-def _beside(node: exp.Expr, others: list[Binding | None], timezone: str) -> exp.Expr:
-    """Return *node* as it compares with values of the types *others*."""
-    own = binding_of(node)
-    known = [b for b in others if b is not None]
-    if own is None or not known:
-        return node
-    time = next((b for b in known if b.kind == "TIMESTAMP"), None)
-    if time is not None and own.kind != "TIMESTAMP":
-        return _as_time(node, own, time.precision, timezone)
-    if own.type.text and any(b.type.numeric for b in known):
-        # NULL where the text is no number
-        return exp.TryCast(this=node, to=_DOUBLE.copy())
-    return node
-
-
-def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp.Expr:
-    """Return a value beside a time as a time: a number is ticks of the database, a text is a time
-    in the session's zone unless it names its own.
-    """
-    inner = node.unnest()
-    if isinstance(inner, exp.Literal) and inner.is_string:
-        ticks = read_time(str(inner.this), precision, timezone)
-        return call(MOMENTS[precision], exp.Literal.number(ticks))
-    if own.type.text:
-        return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    return moment(node, precision) if own.type.numeric else node
-
-
 # ---------------------------------------------------------------- columns of the answer
 
 
@@ -232,3 +194,18 @@ def assure(item: exp.Expr) -> exp.Expr:
 
 def _is_assured(kind: ColumnType) -> bool:
     return kind.kind in _ASSURED or kind.integer
+
+
+_FORMS: dict[type[exp.Expr], Callable[[Any, Context], exp.Expr]] = {
+    exp.Literal: _literal,
+    nodes.DurationLiteral: lambda node, _: _duration(node),
+    **dict.fromkeys(OPERATORS, rewrite_operator),
+    exp.Cast: _cast,
+    exp.JSONExtract: lambda node, _: rewrite_value(node),
+    nodes.ContainsKey: lambda node, _: rewrite_contains(node),
+    exp.Anonymous: _call,
+    exp.Case: align_case,
+    **dict.fromkeys(COMPARISONS, align_sides),
+    exp.Between: align_sides,
+    exp.In: align_list,
+}

@@ -23,6 +23,7 @@ from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
 from penstock.sql.statements import Query
+from services.store.engine_errors import explain_call
 from services.store.images import Images
 from services.store.partitions import Partitions
 from services.store.query_run import QueryRequest, QueryRun
@@ -118,7 +119,8 @@ class Queries:
             metadata = table.schema.metadata or {}
             return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(run.positions)})
         except duckdb.Error as error:
-            raise explain_cast(error, statement) or explain_error(error) from None
+            known = explain_cast(error, statement) or explain_call(error, statement)
+            raise known or explain_error(error) from None
         finally:
             engine.close()
 

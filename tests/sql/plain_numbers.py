@@ -164,6 +164,20 @@ NUMBERS: list[Case] = [
     ("crc32(s)", of(_crc, "s")),
     ("crc32(b)", of(_crc, "b")),
 ]
+
+
+def _text_or(row: Row, text: str) -> str | None:
+    if row["n"] is not None and row["n"] > 0:
+        return text
+    return None if row["i"] is None else str(row["i"])
+
+
+def _case_of_types(row: Row, _: str) -> int | None:
+    if row["n"] == 1:
+        return 2
+    return 3 if row["n"] is not None and row["n"] == row["o"] else None
+
+
 CHOICES: list[Case] = [
     (
         "coalesce(d, x, 0.5)",
@@ -175,6 +189,13 @@ CHOICES: list[Case] = [
     ("if(n > 2, s, p)", lambda r, z: r["s"] if r["n"] is not None and r["n"] > 2 else r["p"]),
     ("if(o, i, n)", lambda r, z: r["i"] if r["o"] else r["n"]),
     ("nullif(i, n)", _nullif),
+    ("ifnull(o, d)", lambda r, z: r["d"] if r["o"] is None else float(r["o"])),
+    ("coalesce(n, s)", lambda r, z: r["s"] if r["n"] is None else str(r["n"])),
+    ("coalesce(ts, n)", _first("ts", "n")),
+    ("greatest(o, f)", of(lambda a, b: b if math.isnan(b) else max(float(a), b), "o", "f")),
+    ("nullif(s, n)", lambda r, z: None if r["n"] is not None and r["s"] == str(r["n"]) else r["s"]),
+    ("CASE WHEN n > 0 THEN 'p' ELSE i END", lambda r, z: _text_or(r, "p")),
+    ("CASE n WHEN '1' THEN 2 WHEN o THEN 3 END", _case_of_types),
     ("isnull(d)", lambda r, z: r["d"] is None),
     ("isnotnull(s)", lambda r, z: r["s"] is not None),
     ("greatest(d, x)", of(_larger, "d", "x")),

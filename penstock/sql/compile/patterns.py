@@ -39,8 +39,9 @@ def _pattern(compiler: Compiler, node: exp.Expr, what: str) -> str | None:
         compiler.refuse(
             node,
             f"the pattern of {what} must be a text constant",
-            code="E_TYPE",
+            code="E_PATTERN",
             detail=f"found {value.type}",
+            hint="write it in quotes; position(a IN b) finds one column in another",
         )
     if len(value.value) > _MAX_PATTERN:
         compiler.refuse(

@@ -29,6 +29,8 @@ class ColumnParser(ValueParser):
                 f"the first column must be a TIMESTAMP, {first.name} is {first.type}",
                 first.offset,
                 len(first.name),
+                code="E_NO_TIME_COLUMN",
+                hint="begin with a time: (ts TIMESTAMP, …)",
             )
         self.distinct(columns)
         return columns
@@ -50,7 +52,11 @@ class ColumnParser(ValueParser):
         for column in columns:
             if column.name.lower() in seen:
                 raise self.source.syntax_error(
-                    f'"{column.name}" is defined twice', column.offset, len(column.name)
+                    f'"{column.name}" is defined twice',
+                    column.offset,
+                    len(column.name),
+                    code="E_DUPLICATE_COLUMN",
+                    hint="names of columns and tags differ by more than their case",
                 )
             seen.add(column.name.lower())
 

@@ -12,7 +12,7 @@ from penstock.sql.functions.base import BIGINT, NULL, Compiled
 from penstock.sql.planning.select.aggregates import is_percentage, takes
 from penstock.sql.relational.companions import BY_TIME, chosen_among, note_chosen
 from penstock.sql.relational.query_aggregates import check_query_aggregate
-from penstock.sql.relational.signatures import result_type
+from penstock.sql.relational.signatures import OF_NUMBERS, result_type
 from penstock.types import ColumnType
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ def result_of_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) 
     if function is not None:
         kind = _check(typer, node, name, function, arguments)
     else:
-        kind = result_type(name, [typer.type_of(a) for a in arguments])
+        types = [typer.type_of(a) for a in arguments]
+        if name in OF_NUMBERS and types and types[0].text:
+            _refuse_type(typer, arguments[0], name, types[0])
+        kind = result_type(name, types)
     return BIGINT if kind is None or kind == NULL else kind
 
 

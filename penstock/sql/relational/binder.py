@@ -120,6 +120,7 @@ class _QueryBinder:
         typer = _typer(self._scope, SelectScope(relations=[names]), self)
         typer.clause = Clause(no_windows="ORDER BY of several queries")
         for item in order.expressions:
+            _refuse_text(item.this, typer)
             if not check_position(item.this, outputs, typer):
                 typer.compile(item.this)
 
@@ -148,6 +149,17 @@ def check_position(node: exp.Expr, outputs: tuple[Output, ...], typer: Expressio
             hint=f"a number here is a position from 1 to {len(outputs)}",
         )
     return True
+
+
+def _refuse_text(node: exp.Expr, typer: ExpressionTyper) -> None:
+    """Refuse a text in ORDER BY, which is the same for every row."""
+    if isinstance(node, exp.Literal) and node.is_string:
+        typer.refuse(
+            node,
+            f"'{node.name[:64]}' is a text and orders nothing",
+            code="E_QUERY",
+            hint="write a column without quotes, or in backticks",
+        )
 
 
 class _SelectBinder:
@@ -385,6 +397,7 @@ class _SelectBinder:
         self._typer.clause = self._grouped
         for item in order.expressions if order is not None else []:
             node = item.this
+            _refuse_text(node, self._typer)
             if check_position(node, self._outputs, self._typer):
                 continue
             position = self._position_of(node)

@@ -50,6 +50,8 @@ _CUT = "left right reverse strip_accents"
 _SAME = """any_value arg_max arg_min argmax argmin bit_and bit_or bit_xor max_by min_by
     quantile_disc"""
 _MIDDLES = "approx_quantile median quantile quantile_cont mad"
+#: aggregates of numbers or times, of which DuckDB would read a text as one
+OF_NUMBERS = frozenset(_MIDDLES.split())
 
 
 def _rules(names: str, rule: _Rule) -> dict[str, _Rule]:

@@ -16,6 +16,7 @@ from sqlglot import exp
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler, nearest
+from penstock.sql.compile.patterns import check_regex
 from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.functions.base import BOOL, NULL, Compiled
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS
@@ -168,9 +169,12 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
         return _user_call(typer, function, node)
     if name in SERIES:
         return type_series(typer, node, name)
-    kind = result_type(name, [typer.type_of(a) for a in node.expressions])
+    arguments = [typer.compile(a) for a in node.expressions]
+    kind = result_type(name, [a.type for a in arguments])
     if kind is None:
         _refuse_function(typer, node, name)
+    if name.startswith("regexp_") and len(arguments) > 1 and isinstance(arguments[1].value, str):
+        check_regex(typer, arguments[1].value, node.expressions[1])
     return typer.value(kind)
 
 
@@ -242,7 +246,22 @@ def _in(typer: ExpressionTyper, node: exp.In) -> Compiled:
     left = typer.compile(node.this)
     right = typer.value(_one_column(typer, query.this, query))
     compare(typer, exp.EQ, left, right, node)
+    if not _go_together(left.type, right.type):
+        typer.mismatch(
+            node,
+            "IN:",
+            left.type,
+            right.type,
+            hint="let the subquery select CAST(… AS …)",
+        )
     return typer.value(BOOL)
+
+
+def _go_together(left: ColumnType, right: ColumnType) -> bool:
+    """Tell if values of two types compare as they are: those of a subquery are not converted."""
+    if NULL in (left, right) or left.kind == right.kind:
+        return True
+    return (left.text and right.text) or (left.numeric and right.numeric)
 
 
 _NODES: dict[type[exp.Expr], Callable[[Any, Any], Compiled]] = {

@@ -175,7 +175,9 @@ def test_odd_types() -> None:
         True,
         2**64 - 1,
     )
-    for bad in (12345.6, "NaN", "Infinity"):
+    rounded = rows.from_objects(odd, [{"ts": 1, "d": 0.125}, {"ts": 2, "d": "-9999.994"}])
+    assert rounded["d"].to_list() == [Decimal("0.13"), Decimal("-9999.99")]
+    for bad in (12345.6, 9999.995, "NaN", "Infinity"):
         with pytest.raises(RowError, match="is not DECIMAL"):
             rows.from_objects(odd, [{"ts": 1, "d": bad}])
 

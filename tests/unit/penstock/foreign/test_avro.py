@@ -86,6 +86,8 @@ def test_usual_schemas_are_read() -> None:
         ({"type": "array", "items": ["null", "long"]}, [1, None, 3]),
         ({"type": "map", "values": inner}, {"k": {"a": "x", "n": None}}),
         (decimal, Decimal("-12.34")),
+        # as many digits as an Avro decimal may have, whatever decimal's context rounds to
+        ({**decimal, "precision": 38}, Decimal("-" + "9" * 36 + ".99")),
         (
             {
                 "type": "fixed",

@@ -23,7 +23,7 @@ REFUSED = [
         36,
         "put the window into a subquery",
     ),
-    ("twa(v) FROM plain INTERVAL(1s)", "E_FORBIDDEN_FUNC", 8, "avg(x)"),
+    ("top(v, 1) FROM plain INTERVAL(1s)", "E_FORBIDDEN_FUNC", 8, ""),
     ("rand() FROM plain INTERVAL(1s)", "E_FORBIDDEN_FUNC", 8, "crc32"),
     ("v FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "such as last(v)"),
     ("* FROM plain INTERVAL(1s)", "E_UNSUPPORTED_QUERY", 8, "name aggregates"),

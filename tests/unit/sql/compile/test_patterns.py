@@ -50,8 +50,8 @@ def test_a_value_of_json_is_json_again() -> None:
     [
         ("a LIKE 'x'", "E_TYPE", 1, "LIKE needs text, not INT"),
         ("ts MATCH 'x'", "E_TYPE", 1, "MATCH needs text, not TIMESTAMP"),
-        ("s LIKE n", "E_TYPE", 8, "the pattern of LIKE must be a text constant"),
-        ("s LIKE 1", "E_TYPE", 8, "the pattern of LIKE must be a text constant"),
+        ("s LIKE n", "E_PATTERN", 8, "the pattern of LIKE must be a text constant"),
+        ("s LIKE 1", "E_PATTERN", 8, "the pattern of LIKE must be a text constant"),
         ("s MATCH '('", "E_PATTERN", 9, "the regular expression cannot be read"),
         (
             f"s LIKE '{'x' * 1025}'",

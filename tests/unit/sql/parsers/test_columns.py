@@ -78,18 +78,20 @@ def test_how_a_column_is_stored_elsewhere_is_ignored_with_a_notice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "column", "message"),
+    ("text", "code", "column", "message"),
     [
-        ("(a INT)", 2, "the first column must be a TIMESTAMP, a is INT"),
-        ("(ts TIMESTAMP, a INT, A INT)", 23, '"A" is defined twice'),
-        ("(ts TIMESTAMP, ts INT)", 16, '"ts" is defined twice'),
-        ("(ts TIMESTAMP, a)", 17, "expected a column type, found )"),
-        ("()", 2, "expected a column name, found )"),
-        ("(ts TIMESTAMP FROM a)", 21, 'expected ".column", found )'),
+        ("(a INT)", "E_NO_TIME_COLUMN", 2, "the first column must be a TIMESTAMP, a is INT"),
+        ("(ts TIMESTAMP, a INT, A INT)", "E_DUPLICATE_COLUMN", 23, '"A" is defined twice'),
+        ("(ts TIMESTAMP, ts INT)", "E_DUPLICATE_COLUMN", 16, '"ts" is defined twice'),
+        ("(ts TIMESTAMP, a)", "E_SYNTAX", 17, "expected a column type, found )"),
+        ("()", "E_SYNTAX", 2, "expected a column name, found )"),
+        ("(ts TIMESTAMP FROM a)", "E_SYNTAX", 21, 'expected ".column", found )'),
     ],
 )
-def test_a_list_of_columns_is_refused_at_its_fault(text: str, column: int, message: str) -> None:
-    assert refused(lambda: columns(text)) == ("E_SYNTAX", 1, column, message)
+def test_a_list_of_columns_is_refused_at_its_fault(
+    text: str, code: str, column: int, message: str
+) -> None:
+    assert refused(lambda: columns(text)) == (code, 1, column, message)
 
 
 def test_event_columns_get_a_time_and_a_number_when_they_have_none() -> None:

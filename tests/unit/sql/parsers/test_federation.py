@@ -95,7 +95,7 @@ def test_a_permanent_pause_is_a_pause_with_a_notice() -> None:
             "expected a string, a number, true or false",
         ),
         (external, "s SETTINGS x='1', X='2'", "E_OPTION_TWICE", 21, "x is given twice"),
-        (external, "s (a INT) SETTINGS x='1'", "E_SYNTAX", 4, "the first column must be"),
+        (external, "s (a INT) SETTINGS x='1'", "E_NO_TIME_COLUMN", 4, "the first column must be"),
         (view, "v INTO a INTO b AS SELECT 1", "E_OPTION_TWICE", 10, "INTO is given twice"),
         (view, "v ON_ERROR STOP ON_ERROR STOP AS SELECT 1", "E_OPTION_TWICE", 17, "ON_ERROR is"),
         (view, "v ON_ERROR SKIP AS SELECT 1", "E_SYNTAX", 12, "expected STOP or DROP, found SKIP"),

@@ -90,7 +90,12 @@ def test_purging_has_three_options_that_go_together() -> None:
             "expected names of columns, separated by commas, found ''",
         ),
         (f"{HEAD}(compress=1)", "E_SYNTAX", 40, "expected TRUE or FALSE, found 1"),
-        ("t (a INT) WITH (raft_group=1)", "E_SYNTAX", 4, "the first column must be a TIMESTAMP"),
+        (
+            "t (a INT) WITH (raft_group=1)",
+            "E_NO_TIME_COLUMN",
+            4,
+            "the first column must be a TIMESTAMP",
+        ),
     ],
 )
 def test_a_fault_is_refused_at_its_place(text: str, code: str, column: int, message: str) -> None:
