@@ -191,13 +191,15 @@ class QueryRun:
             self._moment,
         )
         check_times(tree, self._request.statement, self._request.timezone)
+        # what follows gives an order to a tree that nobody has given one
+        unordered = _is_unordered(tree)
         write_series(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         installed = install(
             self._engine.con, context.needed.values(), self._request.statement.source
         )
-        if _is_unordered(tree):
+        if unordered:
             text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
         try:
             arrow = self._engine.answer(text)
