@@ -1,5 +1,6 @@
 """TDengine's REST API: POST /rest/sql[/db] and GET /rest/login, as taosAdapter answers them; and
-POST /v1/query, our own form of the same.
+POST /v1/query, our own form of the same. GET /v1/info and /v1/dialect tell what this is and what can
+be said to it.
 
 Owns reading the parameters and choosing the form of the answer. What a statement does is
 the business of `gateway/statements`.
@@ -25,6 +26,7 @@ from penstock.auth.login import Login
 from penstock.errors import PenstockError, SchemaError
 from penstock.rows import parameters
 from penstock.runtime.clock import Clock
+from penstock.sql.vocabulary import vocabulary
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -52,6 +54,7 @@ class SqlRoutes:
             web.get("/rest/login/{user}/{password}", self._log_in),
             web.post("/v1/query", guard.wrap(self._query)),
             web.get("/v1/info", guard.wrap(self._about)),
+            web.get("/v1/dialect", guard.wrap(self._describe_dialect)),
         ]
 
     async def _sql(self, request: web.Request) -> web.Response:
@@ -89,6 +92,9 @@ class SqlRoutes:
 
     async def _about(self, request: web.Request) -> web.Response:
         return http.json_response(self._info)
+
+    async def _describe_dialect(self, request: web.Request) -> web.Response:
+        return http.json_response(vocabulary())
 
     async def _query(self, request: web.Request) -> web.Response:
         raw = await body(request)

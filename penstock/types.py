@@ -52,6 +52,8 @@ TIME_LIMITS: dict[str, tuple[int, int]] = {
 }
 _PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 SIZED = ("VARCHAR", "NCHAR", "VARBINARY")
+#: every type that a column can have
+KINDS = (*_FIXED, *SIZED, "DECIMAL")
 
 
 @dataclass(frozen=True)

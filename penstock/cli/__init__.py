@@ -44,9 +44,12 @@ def penstock(
 
 
 def main() -> None:
-    """Run one command line; exit status 78 for a wrong configuration, 1 for any other error."""
+    """Run one command line; a terminal that gives none gets the prompt of `penstock sql`. The exit
+    status is 78 for a wrong configuration, 1 for any other error.
+    """
+    alone = len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty()
     try:
-        app()
+        app(["sql"] if alone else None)
     except PenstockError as wrong:
         print(wrong, file=sys.stderr)
         sys.exit(EXIT_CONFIG if isinstance(wrong, ConfigError) else 1)

@@ -274,6 +274,13 @@ class Connection(OldNames):
         info = self._gateway.get("/v1/info").json()
         self._notifier_url = self._notifier_url or str(info["notifier_url"])
 
+    def dialect(self) -> dict[str, Any]:
+        """Ask for words, types and functions of the gateway's SQL, as `GET /v1/dialect` has them.
+        Raises AuthError or RemoteError.
+        """
+        found: dict[str, Any] = self._gateway.get("/v1/dialect").json()
+        return found
+
     def federation_url(self) -> str:
         """Ask where the deployment answers links. Raises AuthError or RemoteError."""
         return str(self._gateway.get("/v1/info").json()["federation_url"])

@@ -35,12 +35,12 @@ class Gateway:
     ) -> None:
         """
         Args:
-            url: `http://host:port` or `https://host:port`.
+            url: `http://host:port` or `https://host:port`; without a scheme it is `http`.
             authorization: header of every request.
             timeout: seconds that a request may take.
             ca: PEM file of authorities to trust besides the machine's own.
         """
-        self.url = url.rstrip("/")
+        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         self.authorization = authorization
         self.timeout = timeout
         #: checks certificates; None for plain HTTP
@@ -82,16 +82,23 @@ class Gateway:
                 "the gateway does not answer in time",
                 code="E_TIMEOUT",
                 detail=f"{self.timeout:g} s",
-            ) from late
+            ) from _innermost(late)
         except httpx.HTTPError as broken:
             raise RemoteError(
                 f"the gateway at {self.url} cannot be reached",
                 detail=type(broken).__name__,
                 hint="is the mesh up? `penstock status` shows it",
-            ) from broken
+            ) from _innermost(broken)
         if not response.is_success:
             raise _error_of(response)
         return response
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return what *error* began with: one cause tells more than libraries wrapping each other."""
+    while (inner := error.__cause__ or error.__context__) is not None:
+        error = inner
+    return error
 
 
 def _error_of(response: httpx.Response) -> PenstockError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +12,10 @@ import pyarrow as pa
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+
+#: rows that a notebook shows
+_SHOWN = 20
 
 
 class Count(int):
@@ -57,8 +62,31 @@ class Result:
     def to_pandas(self) -> pd.DataFrame:
         return self.table.to_pandas()
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as Arrow's C stream: `polars.DataFrame(result)`, `pyarrow.table(result)`,
+        and DuckDB read it without a copy.
+        """
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> object:
+        """Return the rows by the interchange protocol of data frames."""
+        return self.table.__dataframe__(nan_as_null, allow_copy)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a notebook shows them."""
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        first = Result(self.table.slice(0, _SHOWN)).rows
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in first)
+        rest = len(self) - len(first)
+        more = f"<p>and {rest:,} more rows</p>" if rest else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
+
+
+def _cell(value: Any) -> str:
+    return f"<td>{'NULL' if value is None else html.escape(str(value))}</td>"

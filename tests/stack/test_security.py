@@ -81,6 +81,7 @@ def http_endpoints(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
 
 OTHERS = [
     ("GET", "/v1/info"),
+    ("GET", "/v1/dialect"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
     ("POST", "/v1/drain?db=plant"),

@@ -26,7 +26,6 @@ _TIME = (
     "datepart",
     "datesub",
     "datetrunc",
-    "day",
     "dayname",
     "dayofyear",
     "decade",

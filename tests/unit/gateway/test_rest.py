@@ -85,3 +85,11 @@ async def test_other_parameters_are_refused(client: TestClient[Any, Any], asked:
 async def test_a_bare_text_has_none(client: TestClient[Any, Any], asked: _Asked) -> None:
     assert (await client.post("/v1/query", data="SELECT 1")).status == 200
     assert asked.contexts[-1].parameters is None
+
+
+async def test_the_dialect_is_told(asked: _Asked, client: TestClient[Any, Any]) -> None:
+    answer = await client.get("/v1/dialect")
+    told = await answer.json()
+    assert answer.status == 200 and told.keys() == {"keywords", "types", "functions"}
+    assert "INTERVAL" in told["keywords"] and "VARCHAR" in told["types"]
+    assert not asked.contexts

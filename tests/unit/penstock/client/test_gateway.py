@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -87,3 +88,21 @@ def test_a_gateway_that_is_away_is_told() -> None:
     with pytest.raises(RemoteError, match="the gateway at http://127.0.0.1:9 cannot be reached"):
         gone.get("/v1/info")
     gone.close()
+
+
+def test_an_address_needs_no_scheme(url: str) -> None:
+    made = Gateway(url.removeprefix("http://"), authorization("root", "x"), timeout=10.0)
+    assert made.get("/v1/info").is_success and made.url == url
+    made.close()
+
+
+def test_nobody_there_is_one_error_with_one_cause() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        made = Gateway(f"127.0.0.1:{free.getsockname()[1]}", authorization("root", "x"), timeout=5)
+        with pytest.raises(RemoteError) as raised:
+            made.get("/v1/info")
+    cause = raised.value.__cause__
+    assert isinstance(cause, ConnectionRefusedError)
+    assert cause.__cause__ is None and cause.__context__ is None
+    made.close()

@@ -1,0 +1,1 @@
+"""`penstock sql` without a statement: a prompt with history, completion and commands of its own."""

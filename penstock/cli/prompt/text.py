@@ -1,0 +1,73 @@
+"""Where a statement that is being typed ends, and which word the cursor is in. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: what a semicolon may hide in, and the semicolon itself
+_PIECE = re.compile(
+    r"""
+    '(?:[^'\\]|\\.)*(?P<open1>'|\Z)
+  | "(?:[^"\\]|\\.)*(?P<open2>"|\Z)
+  | `[^`]*(?P<open3>`|\Z)
+  | --[^\n]*
+  | /\*(?:.*?)(?P<open4>\*/|\Z)
+  | (?P<end>;)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_WORD = re.compile(r"[\w`]*\Z")
+_TABLES = re.compile(r"\b(?:FROM|JOIN|INTO|DESCRIBE|DESC|TABLE)\s+([\w.`]+)", re.IGNORECASE)
+_BEFORE_TABLE = re.compile(
+    r"\b(?:FROM|JOIN|INTO|DESCRIBE|DESC|TABLE|STABLE)\s+[\w.`]*\Z", re.IGNORECASE
+)
+_BEFORE_DATABASE = re.compile(r"\b(?:USE|DATABASE)\s+[\w`]*\Z", re.IGNORECASE)
+
+
+def is_whole(text: str) -> bool:
+    """Tell if *text* can be run: a command, nothing, or statements of which the last one ends with
+    a semicolon outside of quotes and comments.
+    """
+    stripped = text.strip()
+    if not stripped or stripped.startswith("\\"):
+        return True
+    ends = 0
+    for found in _PIECE.finditer(text):
+        opened = [name for name in ("open1", "open2", "open3", "open4") if found[name] == ""]
+        if opened:
+            return False
+        if found["end"]:
+            ends = found.end()
+    rest = _PIECE.sub(lambda m: "" if m[0].startswith(("--", "/*")) else m[0], text[ends:])
+    return ends > 0 and not rest.strip()
+
+
+@dataclass(frozen=True)
+class Place:
+    """The cursor's: `word` before it, what kind of name it is (`table`, `database`, `any`), and the
+    tables that the statement names.
+    """
+
+    word: str
+    kind: str
+    tables: tuple[str, ...]
+
+
+def place_of(before: str, text: str) -> Place:
+    """Return where the cursor is.
+
+    Args:
+        before: the text up to the cursor.
+        text: the whole of it.
+    """
+    start = max((m.end() for m in _PIECE.finditer(before) if m["end"]), default=0)
+    statement = before[start:]
+    word = _WORD.search(statement)
+    kind = "any"
+    if _BEFORE_TABLE.search(statement):
+        kind = "table"
+    elif _BEFORE_DATABASE.search(statement):
+        kind = "database"
+    tables = dict.fromkeys(name.replace("`", "") for name in _TABLES.findall(text))
+    return Place(word[0] if word is not None else "", kind, tuple(tables))
