@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS, QUERY_ONLY, REGISTRY
+from penstock.sql.functions import AGGREGATES, QUERY_FUNCTIONS, QUERY_ONLY, REGISTRY, SERIES
 from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.words import RESERVED
 from penstock.types import KINDS
@@ -27,8 +27,8 @@ _OPEN_WORDS = (
 def vocabulary() -> dict[str, Any]:
     """Return words, types and functions, each list in alphabetical order, as JSON has them.
 
-    A function has `name`, `signature`, `doc`, `kind` (`scalar` or `aggregate`) and `where`:
-    `everywhere`, `queries` or `streams`.
+    A function has `name`, `signature`, `doc`, `kind` (`scalar`, `aggregate`, or `series`: of a row
+    and the rows before it) and `where`: `everywhere`, `queries` or `streams`.
     """
     return {
         "keywords": sorted({*RESERVED, *_OPEN_WORDS}),
@@ -45,6 +45,8 @@ def _functions() -> Iterator[dict[str, str]]:
         yield _entry(name, aggregate.signature, aggregate.doc, "everywhere")
     for name, one in QUERY_FUNCTIONS.items():
         yield _entry(name, one.signature, one.doc, "queries")
+    for name, series in SERIES.items():
+        yield _entry(name, series.signature, series.doc, "queries")
     for name in QUERY_ONLY.keys() - QUERY_FUNCTIONS.keys():
         yield _entry(name, f"{name}(…)", f"{QUERY_ONLY[name]}: as DuckDB has it.", "queries")
 
@@ -54,6 +56,12 @@ def _entry(name: str, signature: str, doc: str, where: str) -> dict[str, str]:
         "name": name,
         "signature": signature,
         "doc": " ".join(doc.split()),
-        "kind": "aggregate" if name in AGGREGATE_NAMES else "scalar",
+        "kind": _kind(name),
         "where": where,
     }
+
+
+def _kind(name: str) -> str:
+    if name in SERIES:
+        return "series"
+    return "aggregate" if name in AGGREGATE_NAMES else "scalar"
