@@ -13,6 +13,7 @@ from penstock.sql.functions import (
     QUERY_FUNCTIONS,
     QUERY_ONLY,
     REGISTRY,
+    SERIES,
     WINDOW_FUNCTIONS,
 )
 from penstock.sql.relational import AGGREGATE_NAMES
@@ -34,8 +35,9 @@ _OPEN_WORDS = (
 def vocabulary() -> dict[str, Any]:
     """Return words, types and functions, each list in alphabetical order, as JSON has them.
 
-    A function has `name`, `signature`, `doc`, `kind` (`scalar`, `aggregate`, or `over`,
-    which needs OVER) and `where`: `everywhere`, `queries` or `streams`.
+    A function has `name`, `signature`, `doc`, `kind` and `where`: `everywhere`, `queries` or
+    `streams`. The kind is `scalar`, `aggregate`, `over` (it needs OVER) or `series` (of a row and
+    the rows before it).
     """
     return {
         "keywords": sorted({*RESERVED, *_OPEN_WORDS}),
@@ -53,16 +55,26 @@ def _functions() -> Iterator[dict[str, str]]:
     for name, one in QUERY_FUNCTIONS.items():
         yield _entry(name, one.signature, one.doc, "queries")
     for name, over in WINDOW_FUNCTIONS.items():
-        yield _entry(name, over.signature, over.doc, "queries", "over")
+        yield _entry(name, over.signature, over.doc, "queries")
+    for name, series in SERIES.items():
+        yield _entry(name, series.signature, series.doc, "queries")
     for name in QUERY_ONLY.keys() - QUERY_FUNCTIONS.keys():
         yield _entry(name, f"{name}(…)", f"{QUERY_ONLY[name]}: as DuckDB has it.", "queries")
 
 
-def _entry(name: str, signature: str, doc: str, where: str, kind: str = "") -> dict[str, str]:
+def _entry(name: str, signature: str, doc: str, where: str) -> dict[str, str]:
     return {
         "name": name,
         "signature": signature,
         "doc": " ".join(doc.split()),
-        "kind": kind or ("aggregate" if name in AGGREGATE_NAMES else "scalar"),
+        "kind": _kind(name),
         "where": where,
     }
+
+
+def _kind(name: str) -> str:
+    if name in SERIES:
+        return "series"
+    if name in WINDOW_FUNCTIONS:
+        return "over"
+    return "aggregate" if name in AGGREGATE_NAMES else "scalar"

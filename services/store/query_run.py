@@ -232,12 +232,14 @@ class QueryRun:
             self._installed.needed,
         )
         check_times(tree, self._request.statement, self._request.timezone)
+        # what follows gives an order to a tree that nobody has given one
+        unordered = _is_unordered(tree)
         choose_rows(tree, context)
         write_series(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
         text = query(tree, context)
         self._installed.add(context.needed.values())
-        return _Translated(text, bound.outputs, _is_unordered(tree))
+        return _Translated(text, bound.outputs, unordered)
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Make a relation of the rows of a subquery; return its name and its columns."""

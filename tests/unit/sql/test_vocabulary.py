@@ -26,6 +26,10 @@ def test_every_function_of_the_documentation_is_there_once() -> None:
     assert by_name["upper"]["kind"] == "scalar" and by_name["upper"]["doc"]
     assert by_name["percentile"]["kind"] == "aggregate"
     assert (by_name["lag"]["kind"], by_name["lag"]["where"]) == ("over", "queries")
+    assert by_name["percentile"]["kind"] == by_name["irate"]["kind"] == "aggregate"
+    assert by_name["diff"]["signature"] == "diff(x, [ignore])"
+    assert by_name["diff"]["kind"] == by_name["state_count"]["kind"] == "series"
+    assert by_name["diff"]["where"] == "queries"
     assert by_name["percentile"]["where"] == by_name["levenshtein"]["where"] == "queries"
     assert json.loads(json.dumps(found)) == found
 
