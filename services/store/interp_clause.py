@@ -74,13 +74,6 @@ def _ticks(ticks: int) -> exp.Expr:
     return exp.Neg(this=number) if ticks < 0 else number
 
 
-def _number(text: str) -> int | float:
-    """Return the number that a literal of the dialect is."""
-    if text.isdecimal():
-        return int(text)
-    return int(text, 0) if text[:2].lower() in ("0x", "0b") else float(text)
-
-
 class RangeReader:
     """Reads the clauses of one SELECT."""
 
@@ -202,7 +195,8 @@ class RangeReader:
         if isinstance(literal, exp.Literal) and kind.text and literal.is_string and not negative:
             return str(literal.this)
         if isinstance(literal, exp.Literal) and kind.numeric and not literal.is_string:
-            number = _number(str(literal.this))
+            text = str(literal.this)
+            number = int(text) if text.isdecimal() else float(text)
             return -number if negative else number
         self._refuse(
             node, f"this is no value of {kind}", "write a constant or NULL", "E_FILL_VALUES"
