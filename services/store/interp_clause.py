@@ -14,10 +14,11 @@ from sqlglot import exp
 from penstock.errors import PenstockError
 from penstock.sql import nodes
 from penstock.sql.compile.constants import ticks_of
+from penstock.sql.dialect import to_sql
 from penstock.sql.relational import Output
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
-from penstock.types import ColumnType
+from penstock.types import TIME_LIMITS, ColumnType
 from services.store.interpolation import Filled, Mode, Points
 
 _NEAR = ("prev", "next", "near")
@@ -42,6 +43,8 @@ class RangeClause:
     points: Points
     mode: Mode
     given: bool
+    #: first and last time that there can be
+    limits: tuple[int, int]
 
     def bounds(self, time: exp.Column) -> Iterator[exp.Expr]:
         """Yield conditions on the time of the rows that are needed."""
@@ -50,9 +53,11 @@ class RangeClause:
         around = self.points.around
         reach = around or 0
         if around is not None or self.mode in _NOTHING_BEFORE:
-            yield exp.GTE(this=time.copy(), expression=_ticks(self.points.start - reach))
+            low = max(self.points.start - reach, self.limits[0])
+            yield exp.GTE(this=time.copy(), expression=_ticks(low))
         if around is not None or self.mode in _NOTHING_BEHIND:
-            yield exp.LTE(this=time.copy(), expression=_ticks(self.points.end + reach))
+            high = min(self.points.end + reach, self.limits[1])
+            yield exp.LTE(this=time.copy(), expression=_ticks(high))
 
     def check_size(self, groups: int, most: int) -> None:
         """Refuse more points than an answer may have rows. Raises PenstockError."""
@@ -67,13 +72,6 @@ class RangeClause:
 def _ticks(ticks: int) -> exp.Expr:
     number = exp.Literal.number(abs(ticks))
     return exp.Neg(this=number) if ticks < 0 else number
-
-
-def _number(text: str) -> int | float:
-    """Return the number that a literal of the dialect is."""
-    if text.isdecimal():
-        return int(text)
-    return int(text, 0) if text[:2].lower() in ("0x", "0b") else float(text)
 
 
 class RangeReader:
@@ -108,7 +106,8 @@ class RangeReader:
                 "a time around the points is for FILL(PREV), FILL(NEXT) and FILL(NEAR)",
                 "RANGE('2026-01-01 00:00:00', 1h) FILL(NEAR, 0)",
             )
-        return RangeClause(points, mode, bool(values) and mode in _NEAR)
+        given = bool(values) and mode in _NEAR
+        return RangeClause(points, mode, given, TIME_LIMITS[self._precision])
 
     def columns(self, calls: Sequence[exp.Anonymous], kinds: Sequence[ColumnType]) -> list[Filled]:
         """Return the columns to be read, of the types *kinds*. Raises SqlError."""
@@ -129,18 +128,28 @@ class RangeReader:
         step_node = clause.args.get("step")
         if step_node is None and end > start:
             self._refuse(clause, "RANGE needs EVERY: how far its points are apart", _EXAMPLE)
-        step = 1 if step_node is None else self._length(step_node)
+        # a longer step than the whole range reaches no second point either
+        step = 1 if step_node is None else min(self._length(step_node), end - start + 1)
         around_node = clause.args.get("around")
         around = None if around_node is None else self._length(around_node)
         return Points(start, end, step, around)
 
     def _moment(self, node: exp.Expr) -> int:
         """Return a time in ticks."""
-        if isinstance(node, exp.Literal) and node.is_string:
-            ticks = ticks_of(str(node.this), self._precision, self._timezone)
-            if ticks is None:
-                self._refuse(node, f"'{node.name[:64]}' is no time", TIME_FORMS, "E_TYPE")
-            return ticks
+        is_text = isinstance(node, exp.Literal) and node.is_string
+        ticks = (
+            ticks_of(node.name, self._precision, self._timezone)
+            if is_text
+            else self._computed(node)
+        )
+        low, high = TIME_LIMITS[self._precision]
+        if ticks is None or not low <= ticks <= high:
+            shown = f"'{node.name[:64]}'" if is_text else to_sql(node)[:64]
+            self._refuse(node, f"{shown} is no time", TIME_FORMS, "E_TYPE")
+        return ticks
+
+    def _computed(self, node: exp.Expr) -> int | None:
+        """Return the ticks of an expression without columns; None where it is NULL."""
         if node.find(exp.Column, exp.Query) is not None:
             self._refuse(node, "the times of RANGE are constants", _EXAMPLE)
         frame, outputs = self._rows.rows_of(exp.select(exp.alias_(node.copy(), "t")))
@@ -149,7 +158,8 @@ class RangeReader:
             found = found.cast(pl.Datetime(self._precision))  # type: ignore[arg-type]
         elif not outputs[0].type.integer:
             self._refuse(node, f"the times of RANGE are times, not {outputs[0].type}", TIME_FORMS)
-        return int(found.cast(pl.Int64)[0])
+        ticks = found.cast(pl.Int64, strict=False)[0]
+        return None if ticks is None else int(ticks)
 
     def _length(self, node: nodes.DurationLiteral) -> int:
         duration = node.duration
@@ -185,7 +195,8 @@ class RangeReader:
         if isinstance(literal, exp.Literal) and kind.text and literal.is_string and not negative:
             return str(literal.this)
         if isinstance(literal, exp.Literal) and kind.numeric and not literal.is_string:
-            number = _number(str(literal.this))
+            text = str(literal.this)
+            number = int(text) if text.isdecimal() else float(text)
             return -number if negative else number
         self._refuse(
             node, f"this is no value of {kind}", "write a constant or NULL", "E_FILL_VALUES"

@@ -59,7 +59,7 @@ def interpolate(
         given: whether PREV, NEXT and NEAR have a value for where no row is near.
     """
     groups = rows.select(GROUP).unique().sort(GROUP)
-    times = pl.int_range(points.start, points.end + 1, points.step, dtype=pl.Int64, eager=True)
+    times = points.start + np.arange(points.count, dtype=np.int64) * points.step
     grid = pl.DataFrame({TIME: times}).join(groups, how="cross")
     parts = [_Reader(rows, grid, points, c).read(mode, given=given) for c in columns]
     found = grid.select(GROUP, TIME).with_columns(

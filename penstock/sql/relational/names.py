@@ -16,6 +16,8 @@ from penstock.sql.relational.relations import Alias, Output, Relation, SelectSco
 Refuse = Callable[..., NoReturn]
 #: most names that a hint lists
 _MOST_LISTED = 20
+#: columns of a SELECT with RANGE
+_POINT_NAMES = ("_irowts", "_isfilled")
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,13 @@ def _refuse_unknown(scope: SelectScope, node: exp.Column, refuse: Refuse) -> NoR
             f"{node.name} needs a window",
             code="E_UNKNOWN_COLUMN",
             hint="add a window clause such as INTERVAL(10s)",
+        )
+    if node.name.lower() in _POINT_NAMES:
+        refuse(
+            node,
+            f"{node.name} needs RANGE",
+            code="E_UNKNOWN_COLUMN",
+            hint="it stands beside interp(column) with RANGE(from, to) EVERY(1m)",
         )
     _refuse_column(node, scope.names(), refuse)
 

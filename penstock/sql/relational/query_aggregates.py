@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from penstock.sql import nodes
-from penstock.sql.functions.base import NULL, TIMESTAMP
+from penstock.sql.functions.base import NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.query_function import QueryAggregate
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.relations import Relation
@@ -115,7 +115,7 @@ def _check_constants(
         if not is_constant(argument):
             message = f"{function.name}() takes constants behind its first argument"
             _refuse(typer, argument, message, function)
-    values = [typer.compile(argument) for argument in given]
+    values = [compile_constant(typer, argument) for argument in given]
     complaint = function.check(values, typer.scope.precision)
     if complaint:
         _refuse(typer, node, f"{function.name}(): {complaint}", function)
@@ -125,6 +125,14 @@ def is_constant(node: exp.Expr) -> bool:
     """Tell if *node* is written as a constant."""
     inner = node.this if isinstance(node, exp.Neg) else node
     return isinstance(inner, exp.Literal | nodes.DurationLiteral)
+
+
+def compile_constant(typer: ExpressionTyper, node: exp.Expr) -> Compiled:
+    """Compile a constant; a whole number has no zeros in front from now on."""
+    compiled = typer.compile(node)
+    if isinstance(node, exp.Literal) and not node.is_string and isinstance(compiled.value, int):
+        node.set("this", str(compiled.value))
+    return compiled
 
 
 def _check_alone(typer: ExpressionTyper, node: exp.Anonymous, function: QueryAggregate) -> None:

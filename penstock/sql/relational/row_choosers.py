@@ -8,7 +8,12 @@ from sqlglot import exp
 
 from penstock.sql.functions.base import NULL, Compiled
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS, RowChooser
-from penstock.sql.relational.query_aggregates import find_time, is_constant, refuse_without_time
+from penstock.sql.relational.query_aggregates import (
+    compile_constant,
+    find_time,
+    is_constant,
+    refuse_without_time,
+)
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 if TYPE_CHECKING:
@@ -130,7 +135,7 @@ def _check_constants(typer: ExpressionTyper, node: exp.Anonymous, function: RowC
     if isinstance(node.expressions[0], exp.Star | exp.Distinct):
         _refuse_call(typer, node, f"{function.name}() takes one value of a row", function)
     for argument, (low, high) in zip(node.expressions[1:], function.limits, strict=False):
-        value = typer.compile(argument).value if is_constant(argument) else None
+        value = compile_constant(typer, argument).value if is_constant(argument) else None
         if not isinstance(value, int) or not low <= value <= high:
             message = f"this is a whole number from {low} to {high}, written as a constant"
             _refuse_call(typer, argument, f"{function.name}(): {message}", function)

@@ -360,9 +360,11 @@ windows = some.one_of(
             "COUNT_WINDOW(4, 2)",
             "INTERVAL(1s) FILL(PREV)",
             "INTERVAL(1s) FILL(VALUE, 1, -2.5, NULL)",
+            "RANGE('2024-01-01', 1d) FILL(NEAR, 1)",
         ]
     ),
     expressions.map(lambda x: f"STATE_WINDOW({x}) TRUE_FOR(3s)"),
+    some.tuples(expressions, expressions).map(lambda x: f"RANGE({x[0]}, {x[1]}, 1h) EVERY(1s)"),
     some.tuples(expressions, expressions).map(
         lambda x: f"EVENT_WINDOW START WITH {x[0]} END WITH {x[1]}"
     ),

@@ -22,6 +22,7 @@ from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Explain, InsertSelect, Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
+from services.store.chosen_rows import choose_rows
 from services.store.partition_limits import limit_partitions
 from services.store.row_series import write_series
 from services.store.translate import query
@@ -116,6 +117,11 @@ VALUE = st.recursive(
             st.one_of(NAME, st.sampled_from(["abs", "concat", "repeat", "replace", "last", "md5"])),
             st.lists(inner, max_size=3),
         ).map(lambda c: f"{c[0]}({', '.join(c[1])})"),
+        inner.map("top({}, 2)".format),
+        inner.map("unique({})".format),
+        inner.map("twa({})".format),
+        inner.map("percentile({}, 5, 50)".format),
+        st.tuples(inner, STRING).map(lambda p: f"histogram({p[0]}, 'user_input', {p[1]}, 0)"),
         st.tuples(
             inner,
             st.sampled_from(["+", "-", "*", "/", "%", "=", "AND", "LIKE", "MATCH", "&"]),
@@ -184,6 +190,12 @@ def bound(statement: Query) -> exp.Query:
     return named(bind(statement.query.copy(), scope).tree)
 
 
+def chosen(tree: exp.Query) -> exp.Query:
+    """Calls that choose rows are written out."""
+    choose_rows(tree, CONTEXT)
+    return tree
+
+
 def named(tree: exp.Query) -> exp.Query:
     """Tables are named as the store names them."""
     for table in tree.find_all(exp.Table):
@@ -235,6 +247,7 @@ def test_hostile_selects(text: str, way: str) -> None:
         return
     for make in (
         lambda: query(bound(statement), CONTEXT),
+        lambda: query(chosen(bound(statement)), CONTEXT),
         lambda: print_query(bound(statement), ["_penstock_1"]),
     ):
         try:
