@@ -50,9 +50,9 @@ class Jdbc:
         return int(rows)
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(30)
+        with self._process:
+            assert self._process.stdin is not None
+            self._process.stdin.close()
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_prepared_statements_and_batches(jdbc: Jdbc) -> None:
         "prepared",
         "INSERT INTO ? USING meters TAGS (?, ?) VALUES (?, ?, ?, ?, ?, ?, ?)",
         *("string:d3", "int:3", "string:it's", "time:1704067203000", "float:1.25", "int:5"),
-        *("int:6", "string:100% \\ \"", "null:", "null:"),
+        *("int:6", 'string:100% \\ "', "null:", "null:"),
     )
     assert written == [["1"]]
     found = jdbc.ask(
@@ -151,9 +151,11 @@ def test_prepared_statements_and_batches(jdbc: Jdbc) -> None:
         "SELECT note, v, site FROM meters WHERE site = ? AND v > ? AND ts >= ?",
         *("string:it's", "int:4", "time:1704067203000"),
     )
-    assert found[1] == ["String 100% \\ \"", "Integer 5", "String it's"]
+    assert found[1] == ['String 100% \\ "', "Integer 5", "String it's"]
     times = ("2024-01-02T00:00:00Z", "2024-01-02T00:00:01Z")
-    inserts = (f"INSERT INTO d4 USING meters (line) TAGS (4) (ts, v) VALUES ('{t}', 1)" for t in times)
+    inserts = (
+        f"INSERT INTO d4 USING meters (line) TAGS (4) (ts, v) VALUES ('{t}', 1)" for t in times
+    )
     assert jdbc.ask("batch", *inserts) == [["[1, 1]"]]
     jdbc.update("DROP TABLE d3")
     jdbc.update("DROP TABLE d4")

@@ -297,9 +297,7 @@ def test_what_is_granted_works_and_lists_show_no_more(ann: Connection) -> None:
     assert ann.query(
         "SELECT DISTINCT table_name FROM information_schema.ins_columns"
         " WHERE table_type <> 'CHILD_TABLE'"
-    ).rows == [
-        ("meters",)
-    ]
+    ).rows == [("meters",)]
     assert ann.query("SELECT current_user()").rows == [("ann",)]
     assert [row[0] for row in ann.query("SHOW USERS").rows] == ["ann"]
     assert {row[:3] for row in ann.query("SHOW GRANTS").rows} == {

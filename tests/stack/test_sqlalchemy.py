@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -159,10 +158,9 @@ def _insert_as_literals(
 
 
 def test_to_sql(connection: sa.Connection, database: str) -> None:
-    times = [datetime(2024, 1, 1, hour) for hour in range(3)]
     frame = pd.DataFrame(
         {
-            "ts": times,
+            "ts": pd.date_range("2024-01-01", periods=3, freq="h"),
             "value": [1.5, 2.5, None],
             "n": [1, 2, 3],
             "note": ["a", "it's", None],
@@ -193,7 +191,7 @@ def test_to_sql(connection: sa.Connection, database: str) -> None:
     ]
     with pytest.raises(ValueError, match="already exists"):
         frame.to_sql("readings", connection, **options)
-    later = frame.assign(ts=[datetime(2024, 1, 2, hour) for hour in range(3)])
+    later = frame.assign(ts=pd.date_range("2024-01-02", periods=3, freq="h"))
     later.to_sql("readings", connection, if_exists="append", **options)
     found = pd.read_sql(f"SELECT n, note, ok FROM {database}.readings ORDER BY ts", connection)
     assert found["n"].tolist() == [1, 2, 3] * 2
@@ -205,7 +203,7 @@ def test_to_sql(connection: sa.Connection, database: str) -> None:
 
 
 def test_errors_come_with_their_codes(connection: sa.Connection, database: str) -> None:
-    frame = pd.DataFrame({"ts": [datetime(2024, 1, 1)], "note": ["a"]})
+    frame = pd.DataFrame({"ts": [pd.Timestamp("2024-01-01")], "note": ["a"]})
     with pytest.raises(sa.exc.DBAPIError, match=r"0x2600.*TEXT.*use VARCHAR\(n\)"):
         frame.to_sql("texts", connection, schema=database, index=False)
     with pytest.raises(sa.exc.DBAPIError, match=r"0x2603"):
