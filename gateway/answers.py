@@ -187,21 +187,26 @@ def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
         return times.render(series.cast(pl.Int64), dtype.time_unit, tz)
     if isinstance(dtype, pl.Date):
         return times.render(series.cast(pl.Datetime("ms")).cast(pl.Int64), "ms", tz)
-    if isinstance(dtype, pl.Decimal) or dtype == pl.Int128:
+    if isinstance(dtype, pl.Decimal | pl.Int128):
         return series.cast(pl.String)
     if dtype == pl.Binary:
         return series.bin.encode("hex")
     if dtype.is_float():
-        if dtype == pl.Float32:
-            # the shortest digits that are this FLOAT; as a double it has some fifteen
-            series = series.cast(pl.String).cast(pl.Float64)
-        odd = series.is_nan() | series.is_infinite()
-        return series.set(odd, None) if odd.any() else series
+        return _plain_numbers(series)
     if kind == "JSON" and dtype == pl.String:
         return _convert(series, json.loads, pl.Object())
-    if dtype.is_nested() or dtype == pl.Time or dtype == pl.Duration:
+    if dtype.is_nested() or isinstance(dtype, pl.Time | pl.Duration):
         return _convert(series, str, pl.String())
     return series
+
+
+def _plain_numbers(series: pl.Series) -> pl.Series:
+    """Return numbers with a point; JSON has no NaN and no infinities."""
+    if series.dtype == pl.Float32:
+        # the shortest digits that are this FLOAT; as a double it has some fifteen
+        series = series.cast(pl.String).cast(pl.Float64)
+    odd = series.is_nan() | series.is_infinite()
+    return series.set(odd, None) if odd.any() else series
 
 
 def _convert(series: pl.Series, convert: Callable[[Any], Any], dtype: pl.DataType) -> pl.Series:

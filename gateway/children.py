@@ -109,6 +109,14 @@ def _created(layout: RowLayout, child: Child) -> _Child:
     return child.name, tuple(child.tags) + (None,) * (len(layout.tags) - len(child.tags))
 
 
+def _columns(layout: RowLayout, children: Sequence[_Child]) -> list[pl.Series]:
+    """Return names and tags of *children*, one row each."""
+    columns = [pl.Series(TBNAME, [name for name, _ in children], dtype=pl.String)]
+    for i, tag in enumerate(layout.tags):
+        columns.append(_tag_series(tag, [tags[i] for _, tags in children]))
+    return columns
+
+
 class Children:
     """One per process, used by the one thread that prepares rows."""
 
@@ -136,16 +144,13 @@ class Children:
         if fresh:
             known.update(self._register(layout, frame, fresh, catalog))
         children = [child for child in known.values() if child is not None]
-        columns = [pl.Series(TBNAME, [name for name, _ in children], dtype=pl.String)]
-        for i, tag in enumerate(layout.tags):
-            columns.append(_tag_series(tag, [tags[i] for _, tags in children]))
         # Arrow looks them up: polars would hand each gathering of a few lines to its threads
         made = {
             series.name: pl.Series(
                 series.name,
                 series.to_arrow(compat_level=pl.CompatLevel.oldest()).take(coded.indices),
             )
-            for series in columns
+            for series in _columns(layout, children)
         }
         return pl.DataFrame([made.get(series.name, series) for series in frame.get_columns()])
 

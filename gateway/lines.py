@@ -111,31 +111,10 @@ def _point(line: str, number: int) -> Point:
     end = _MEASUREMENT_END.search(line)
     if end is None or end.start() == 0:
         raise LineError("a measurement and at least one field are needed", number)
-    at = end.start()
-    tags: dict[str, str] = {}
-    while line[at] == ",":
-        key = _KEY.match(line, at + 1)
-        value = key and _TAG_VALUE.match(line, key.end())
-        if not key or not value:
-            raise LineError(f"a tag is not key=value near column {at + 2}", number)
-        if tags.setdefault(_plain(key[1]), text := _plain(value[0])) != text:
-            raise LineError(f'tag "{_plain(key[1])}" is given twice', number)
-        at = value.end()
-        if at >= len(line):
-            raise LineError("there are no fields", number)
+    tags, at = _tags(line, end.start(), number)
     if line[at] != " ":
         raise LineError(f"unexpected {line[at]!r} in column {at + 1}", number)
-    fields: dict[str, Any] = {}
-    at = _skip(line, at)
-    while True:
-        key = _KEY.match(line, at)
-        if not key:
-            raise LineError(f"a field is not key=value near column {at + 1}", number)
-        name = _plain(key[1])
-        fields[name], at = _value(line, key.end(), number, name)
-        if at >= len(line) or line[at] != ",":
-            break
-        at += 1
+    fields, at = _fields(line, _skip(line, at), number)
     rest = line[at:].strip()
     if rest and not _TIME.fullmatch(rest):
         raise LineError(f"{rest[:32]!r} is not a timestamp", number)
@@ -146,6 +125,39 @@ def _point(line: str, number: int) -> Point:
         int(rest) if rest else None,
         number,
     )
+
+
+def _tags(line: str, at: int, number: int) -> tuple[dict[str, str], int]:
+    """Return the tags that begin at *at*, each behind a comma, and where they end: within the
+    line.
+    """
+    tags: dict[str, str] = {}
+    while line[at] == ",":
+        key = _KEY.match(line, at + 1)
+        value = key and _TAG_VALUE.match(line, key.end())
+        if not key or not value:
+            raise LineError(f"a tag is not key=value near column {at + 2}", number)
+        text = _plain(value[0])
+        if tags.setdefault(_plain(key[1]), text) != text:
+            raise LineError(f'tag "{_plain(key[1])}" is given twice', number)
+        at = value.end()
+        if at >= len(line):
+            raise LineError("there are no fields", number)
+    return tags, at
+
+
+def _fields(line: str, at: int, number: int) -> tuple[dict[str, Any], int]:
+    """Return the fields that begin at *at*, and where they end."""
+    fields: dict[str, Any] = {}
+    while True:
+        key = _KEY.match(line, at)
+        if not key:
+            raise LineError(f"a field is not key=value near column {at + 1}", number)
+        name = _plain(key[1])
+        fields[name], at = _value(line, key.end(), number, name)
+        if at >= len(line) or line[at] != ",":
+            return fields, at
+        at += 1
 
 
 def _skip(line: str, at: int) -> int:
@@ -164,26 +176,31 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
     match = _PLAIN.match(line, at)
     if not match:
         raise LineError(f'field "{name}" has no value', number)
-    text = match[0]
-    if text in _TRUE:
-        return True, match.end()
-    if text in _FALSE:
-        return False, match.end()
-    try:
-        value: Any = None
-        if text[-1] == "i":
-            value = int(text[:-1])
-            value = value if value in _INT64 else None
-        elif text[-1] == "u":
-            value = Unsigned(int(text[:-1]))
-            value = value if value.value in _UINT64 else None
-        elif _NUMBER.fullmatch(text):
-            number_ = float(text)
-            value = number_ if math.isfinite(number_) else None
-    except ValueError:
-        value = None
+    value = _unquoted(match[0])
     if value is None:
         raise LineError(
-            f'value {text[:64]!r} of field "{name}" is not a number, boolean or quoted text', number
+            f'value {match[0][:64]!r} of field "{name}" is not a number, boolean or quoted text',
+            number,
         )
     return value, match.end()
+
+
+def _unquoted(text: str) -> bool | int | float | Unsigned | None:
+    """Return the value of a field that has no quotes; None if *text* is none."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    try:
+        if text[-1] == "i":
+            integer = int(text[:-1])
+            return integer if integer in _INT64 else None
+        if text[-1] == "u":
+            integer = int(text[:-1])
+            return Unsigned(integer) if integer in _UINT64 else None
+    except ValueError:
+        return None
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    return number if math.isfinite(number) else None

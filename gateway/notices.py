@@ -60,14 +60,13 @@ def of_writes(
     """Return notices of each of *writes*, whose rows are in *frame* one after the other."""
     notices = [list(write.notices) for write in writes]
     told = [i for i, write in enumerate(writes) if write.told]
-    if told:
-        if _has_early(layout, frame):
-            for i in told:
-                notices[i] += of_numbers(_times(layout, writes[i]), layout.precision)
-        if any(counts[i] > 1 for i in told):
-            replaced = _count_replacements(layout, frame, counts)
-            for i in replaced.keys() & set(told):
-                notices[i].append(_of_replacements(replaced[i], counts[i]))
+    if told and _has_early(layout, frame):
+        for i in told:
+            notices[i] += of_numbers(_times(layout, writes[i]), layout.precision)
+    if any(counts[i] > 1 for i in told):
+        replaced = _count_replacements(layout, frame, counts)
+        for i in replaced.keys() & set(told):
+            notices[i].append(_of_replacements(replaced[i], counts[i]))
     return [tuple(some) for some in notices]
 
 

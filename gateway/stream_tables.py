@@ -33,7 +33,7 @@ from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
 from penstock.client.appender import Appender
 from penstock.client.nodes import Nodes
-from penstock.config.raft import GROUPS, Group, Groups
+from penstock.config.raft import GROUPS, Group, RaftGroups
 from penstock.coordination.presence import Presence, Registry
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
 from penstock.runtime import vital
@@ -52,7 +52,7 @@ class StreamTableGroups:
 
     def __init__(
         self,
-        groups: Groups,
+        groups: RaftGroups,
         client: redis.Redis,
         catalog: Callable[[], Catalog],
         clock: Clock,

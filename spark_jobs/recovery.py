@@ -12,7 +12,7 @@ from __future__ import annotations
 from penstock.errors import StateError
 from penstock.runtime import log
 from penstock.storage.checkpoints import (
-    Place,
+    CheckpointPlace,
     local_path,
     local_positions,
     newest_verified,
@@ -54,7 +54,7 @@ def recover(settings: SparkSettings, wanted: list[Wanted]) -> list[str]:
     known = set(vault.subjects())
     restored = []
     for item in wanted:
-        place = Place(item.topic, item.id, settings.state_dir, settings.checkpoint_dir)
+        place = CheckpointPlace(item.topic, item.id, settings.state_dir, settings.checkpoint_dir)
         if place.subject not in known:
             continue
         here = local_positions(place)

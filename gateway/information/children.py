@@ -15,7 +15,7 @@ import pyarrow as pa
 from gateway.answers import gather, table_of
 from gateway.children import plain_tags, tag_choices, text
 from gateway.information import columns
-from gateway.information.scope import EVERYTHING, Scope
+from gateway.information.scope import EVERYTHING, ListScope
 from gateway.information.viewer import Viewer
 from gateway.layout import TBNAME
 from penstock import names
@@ -52,7 +52,7 @@ class ChildLists:
                 return held, stable
         return None
 
-    def tags(self, scope: Scope = EVERYTHING) -> pa.Table:
+    def tags(self, scope: ListScope = EVERYTHING) -> pa.Table:
         """Return every tag of every child table of *scope*. Raises BusError."""
         rows = (
             row

@@ -21,7 +21,7 @@ from gateway.information.federation import FederationLists
 from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
-from gateway.information.scope import SCHEMA, Scope, is_own, scope_of
+from gateway.information.scope import SCHEMA, ListScope, is_own, scope_of
 from gateway.information.session import insert_values, session_values
 from gateway.information.streams import StreamLists
 from gateway.information.tables import KINDS, TableLists
@@ -65,7 +65,7 @@ class Information:
         principals = PrincipalLists(self._viewer)
         mesh = MeshLists(self._viewer)
         losses = LossLists(self._viewer, letters)
-        self._lists: dict[str, Callable[[Scope], pa.Table]] = {
+        self._lists: dict[str, Callable[[ListScope], pa.Table]] = {
             "ins_databases": lambda _: self.tables.databases(),
             "ins_stables": lambda _: self.tables.stables(),
             "ins_tables": self.tables.tables,

@@ -16,7 +16,7 @@ _COLUMNS = {"db_name": "database", "stable_name": "stable", "table_name": "table
 
 
 @dataclass(frozen=True)
-class Scope:
+class ListScope:
     """Names as the query spells them; None for any."""
 
     database: str | None = None
@@ -27,7 +27,7 @@ class Scope:
         return self.stable is None or self.stable == name
 
 
-EVERYTHING = Scope()
+EVERYTHING = ListScope()
 
 
 def is_own(database: str | None) -> bool:
@@ -35,7 +35,7 @@ def is_own(database: str | None) -> bool:
     return database is not None and database.lower() == SCHEMA
 
 
-def scope_of(tree: exp.Query) -> Scope:
+def scope_of(tree: exp.Query) -> ListScope:
     """Read `column = 'text'` of a WHERE over one list; everything for any other query."""
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Table))) != 1:
         return EVERYTHING
@@ -53,7 +53,7 @@ def scope_of(tree: exp.Query) -> Scope:
             waiting.append(condition.this)
         elif isinstance(condition, exp.EQ):
             found.update(_equals(condition.this, condition.expression))
-    return Scope(**found)
+    return ListScope(**found)
 
 
 def _equals(left: exp.Expression, right: exp.Expression) -> dict[str, str]:

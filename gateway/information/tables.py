@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from gateway.answers import gather, table_of
 from gateway.children import child_names, count_held
 from gateway.information import columns
-from gateway.information.scope import EVERYTHING, SCHEMA, Scope, is_own
+from gateway.information.scope import EVERYTHING, SCHEMA, ListScope, is_own
 from gateway.information.viewer import Viewer
 from penstock import names
 from penstock.catalog.model import Database, Table
@@ -70,7 +70,7 @@ class TableLists:
             ],
         )
 
-    def tables(self, scope: Scope = EVERYTHING) -> pa.Table:
+    def tables(self, scope: ListScope = EVERYTHING) -> pa.Table:
         """Return the plain and child tables of *scope*, and the tables of this database itself."""
         mine = self._viewer.catalog.tables(scope.database)
         rows = (row for table in mine for row in self._table_rows(table, scope))
@@ -81,7 +81,7 @@ class TableLists:
         )
         return gather(columns.TABLES, chain(rows, system))
 
-    def _table_rows(self, table: Table, scope: Scope) -> Iterator[tuple[Any, ...]]:
+    def _table_rows(self, table: Table, scope: ListScope) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a plain table, or of the child tables of a supertable."""
         virtual = "VIRTUAL_" if table.kind == "virtual" else ""
         width = len(table.columns)
@@ -93,7 +93,7 @@ class TableLists:
 
     def table_names(self, database: str, kinds: Collection[str]) -> pa.Table:
         """Return the names of the tables of *database* that are of one of *kinds*."""
-        found = self.tables(Scope(database))
+        found = self.tables(ListScope(database))
         chosen = pc.is_in(found.column("type"), pa.array(sorted(kinds), pa.string()))
         return found.filter(chosen).select(["table_name"])
 

@@ -13,7 +13,7 @@ from gateway import describing, times
 from gateway.answers import table_of
 from gateway.information import columns
 from gateway.information.schema import Information
-from gateway.information.scope import Scope
+from gateway.information.scope import ListScope
 from gateway.layout import RowLayout
 from gateway.statements.context import RequestContext
 from gateway.statements.queries import ReadStatements
@@ -94,7 +94,7 @@ class ShowStatements:
     def _count_children(self, layout: RowLayout, user: str) -> list[str]:
         """Return how many child tables there are, and where their rows go."""
         lists = self._information.for_user(user).tables
-        found = lists.tables(Scope(layout.database, layout.table)).filter(
+        found = lists.tables(ListScope(layout.database, layout.table)).filter(
             pc.is_valid(pc.field("stable_name"))
         )
         total = f"Total_Tables=[{found.num_rows}] Partitions=[{layout.partitions}]"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """Where a command is, and what it does in at most 60 characters."""
 
     module: str
@@ -24,21 +24,21 @@ class Place:
 
 #: every command, in the order in which help shows them
 PLACES = {
-    "up": Place("mesh", "Start the mesh and keep it running until Ctrl-C."),
-    "down": Place("mesh", "Stop what was started in the data directory."),
-    "status": Place("mesh", "Show health, ports, memory and restarts of each service."),
-    "logs": Place("mesh", "Show the log of one service, or of all about one thing."),
-    "restart": Place("mesh", "Stop one service and wait for its successor."),
-    "setup": Place("mesh", "Fetch what pip does not bring."),
-    "init": Place("mesh", "Make the topics that every mesh has."),
-    "login": Place("mesh", "Print a link that logs a browser in as root."),
-    "backup": Place("backup", "Back up a whole mesh, running or not."),
-    "restore": Place("backup", "Restore a whole mesh into an empty data directory."),
-    "sql": Place("query", "Run SQL and print the rows."),
-    "export": Place("export", "Write all rows of a table to a Parquet file."),
-    "demo": Place("demo", "Replay 336,776 flights and check every window."),
-    "doctor": Place("doctor", "Say what is wrong with the mesh and what to do."),
-    "snode": Place("snode", "Back up the stream jobs' state, and restore it."),
+    "up": CommandPlace("mesh", "Start the mesh and keep it running until Ctrl-C."),
+    "down": CommandPlace("mesh", "Stop what was started in the data directory."),
+    "status": CommandPlace("mesh", "Show health, ports, memory and restarts of each service."),
+    "logs": CommandPlace("mesh", "Show the log of one service, or of all about one thing."),
+    "restart": CommandPlace("mesh", "Stop one service and wait for its successor."),
+    "setup": CommandPlace("mesh", "Fetch what pip does not bring."),
+    "init": CommandPlace("mesh", "Make the topics that every mesh has."),
+    "login": CommandPlace("mesh", "Print a link that logs a browser in as root."),
+    "backup": CommandPlace("backup", "Back up a whole mesh, running or not."),
+    "restore": CommandPlace("backup", "Restore a whole mesh into an empty data directory."),
+    "sql": CommandPlace("query", "Run SQL and print the rows."),
+    "export": CommandPlace("export", "Write all rows of a table to a Parquet file."),
+    "demo": CommandPlace("demo", "Replay 336,776 flights and check every window."),
+    "doctor": CommandPlace("doctor", "Say what is wrong with the mesh and what to do."),
+    "snode": CommandPlace("snode", "Back up the stream jobs' state, and restore it."),
 }
 
 

@@ -26,7 +26,7 @@ from penstock.mesh.process import UMASK
 from penstock.mesh.state import read_state
 from penstock.storage.backup_list import Backup, Item
 from penstock.storage.checkpoints import (
-    Place,
+    CheckpointPlace,
     local_positions,
     places,
     restore,
@@ -178,7 +178,7 @@ def restore_backup(
     with _progress() as progress:
         for made in _choose(vault, query, name, every=False):
             topic, number = subject_query(made.subject)
-            place = Place(topic, number, state, checkpoints)
+            place = CheckpointPlace(topic, number, state, checkpoints)
             if local_positions(place):
                 raise ConfigError(
                     f"there is state of {topic} already in {place.state}",

@@ -40,7 +40,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Groups:
+class RaftGroups:
     """Every group of a deployment."""
 
     groups: tuple[Group, ...] = ()
@@ -85,7 +85,7 @@ class Groups:
         return ",".join(":".join([str(g.id), *g.members]) for g in self.groups) or "none"
 
 
-def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
+def parse_groups(groups: str, learners: str = "", aliases: str = "") -> RaftGroups:
     """Read the groups in *groups* (`11:N1:N2:N3,12:…`), with *learners* (`11:N4,…`) and *aliases*
     (`name:11,…`).
 
@@ -95,7 +95,7 @@ def parse_groups(groups: str, learners: str = "", aliases: str = "") -> Groups:
     found = _parse_members(groups)
     _add_learners(found, learners)
     _add_aliases(found, aliases)
-    return Groups(tuple(found.values()))
+    return RaftGroups(tuple(found.values()))
 
 
 def _parse_members(groups: str) -> dict[int, Group]:

@@ -34,7 +34,7 @@ from penstock.config.environment import (
     prefixes,
     unknown_variables,
 )
-from penstock.config.raft import Groups, parse_groups
+from penstock.config.raft import RaftGroups, parse_groups
 from penstock.config.secret_files import read_secret
 from penstock.errors import EXIT_CONFIG, ConfigError
 
@@ -194,10 +194,10 @@ class Settings(BaseSettings):
         return value
 
     @property
-    def raft_groups(self) -> Groups:
+    def raft_groups(self) -> RaftGroups:
         """The groups of stream tables; none unless `streaming_ha_mode` says so."""
         if not self.streaming_ha_mode:
-            return Groups()
+            return RaftGroups()
         return parse_groups(
             self.streaming_raft_groups,
             self.streaming_raft_learners,

@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from penstock import names
-from penstock.config.raft import Groups
+from penstock.config.raft import RaftGroups
 from penstock.errors import RemoteError
 
 
@@ -94,7 +94,7 @@ class Registry:
         return alive
 
     def describe(
-        self, groups: Groups, tables: Mapping[str, int], urls: dict[str, str]
+        self, groups: RaftGroups, tables: Mapping[str, int], urls: dict[str, str]
     ) -> dict[str, Any]:
         """Return what clients need to find the nodes of stream tables.
 

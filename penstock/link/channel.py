@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Message:
+class LinkMessage:
     """One message of a channel: `kind` is its `type`, `rows` what it carries."""
 
     header: dict[str, Any]
@@ -33,15 +33,15 @@ class Channel:
     def __init__(self, link: Link, number: int) -> None:
         self._link = link
         self.number = number
-        self._inbox: queue.Queue[Message | PenstockError] = queue.Queue()
+        self._inbox: queue.Queue[LinkMessage | PenstockError] = queue.Queue()
         self._taken = 0
         self._failed: PenstockError | None = None
 
-    def put(self, item: Message | PenstockError) -> None:
+    def put(self, item: LinkMessage | PenstockError) -> None:
         """Called by the thread that reads the link."""
         self._inbox.put(item)
 
-    def get(self, timeout: float | None = None) -> Message | None:
+    def get(self, timeout: float | None = None) -> LinkMessage | None:
         """Return the next message, or None when none came in *timeout* seconds.
 
         Raises:
@@ -68,7 +68,7 @@ class Channel:
         """True while `get` has something to give at once."""
         return not self._inbox.empty()
 
-    def expect(self, kind: str, timeout: float) -> Message:
+    def expect(self, kind: str, timeout: float) -> LinkMessage:
         """Return the next message, which must be of *kind*. Raises PenstockError."""
         message = self.get(timeout)
         if message is None:

@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.address import Address, LinkLost
-from penstock.link.channel import Channel, Message
+from penstock.link.channel import Channel, LinkMessage
 from penstock.link.description import Description
 from penstock.link.frames import CREDIT, pack, unpack
 from penstock.link.handshake import open_socket
@@ -268,7 +268,7 @@ class Link:
                 if header.get("type") == "error":
                     channel.put(error_of(header))
                 else:
-                    channel.put(Message(header, rows))
+                    channel.put(LinkMessage(header, rows))
             reason = ConnectionError("closed")
         except Exception as wrong:  # whatever the other side sent: who waits is told
             reason = wrong

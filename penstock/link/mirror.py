@@ -27,7 +27,7 @@ from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
 from penstock.link import external
 from penstock.link.address import LinkLost
-from penstock.link.channel import Channel, Message
+from penstock.link.channel import Channel, LinkMessage
 from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.mirror_content import MirrorContent
@@ -332,7 +332,7 @@ class RemoteTable:
                     self._content.begin_cycle(None)
                 self._feed.publish(Update("reset"))
 
-    def _apply(self, message: Message) -> None:
+    def _apply(self, message: LinkMessage) -> None:
         if message.kind == "schema":
             with self._lock:
                 self._content.change_schema(message)
@@ -353,7 +353,7 @@ class RemoteTable:
         elif not shows_cycles:
             self._feed.publish(Update("rows", self._content.visible(message.rows)))
 
-    def _show_cycles(self, message: Message) -> None:
+    def _show_cycles(self, message: LinkMessage) -> None:
         """Show one cycle of a blink table after the other: rows of one are gone with the next."""
         for cycle in self._content.cycles(message):
             with self._lock:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import RemoteError
-from penstock.link.channel import Message
+from penstock.link.channel import LinkMessage
 from penstock.link.description import Description
 from penstock.link.remote_request import RemoteRequest
 from penstock.link.row_buffer import RowBuffer, schema_of, to_arrow
@@ -88,11 +88,11 @@ class MirrorContent:
         self._cycle = None
         self.token = token
 
-    def change_schema(self, message: Message) -> None:
+    def change_schema(self, message: LinkMessage) -> None:
         self._rows.settle(self.description)
         self._description = Description.from_json(message.header["table"])
 
-    def apply(self, message: Message) -> None:
+    def apply(self, message: LinkMessage) -> None:
         """Add, delete or retag rows, as *message* says; a blink table keeps none."""
         if self._blink:
             return
@@ -112,7 +112,7 @@ class MirrorContent:
         """Show *rows*, and no others any more."""
         self._cycle = rows
 
-    def cycles(self, message: Message) -> Iterator[pa.Table]:
+    def cycles(self, message: LinkMessage) -> Iterator[pa.Table]:
         """Split rows of a blink table: each batch of the source is a cycle of its own."""
         rows = message.rows
         assert rows is not None

@@ -29,7 +29,7 @@ _log = log.get(__name__)
 
 
 @dataclass(frozen=True)
-class Place:
+class CheckpointPlace:
     """Where the stream jobs keep one query: `id` tells its topic from an earlier one of the same
     name.
     """
@@ -58,7 +58,7 @@ def subject_query(subject: str) -> tuple[str, int]:
     return query, int(number)
 
 
-def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
+def places(state_dir: str, checkpoint_dir: str) -> list[CheckpointPlace]:
     """The queries that have a checkpoint below *checkpoint_dir*."""
     fs, root = fsspec.core.url_to_fs(checkpoint_dir)
     found = []
@@ -66,7 +66,7 @@ def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
         number = directory.rpartition("/")[2]
         if number.isdigit():
             found += [
-                Place(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir)
+                CheckpointPlace(p.rpartition("/")[2], int(number), state_dir, checkpoint_dir)
                 for p in _list(fs, directory)
             ]
     return found
@@ -74,7 +74,7 @@ def places(state_dir: str, checkpoint_dir: str) -> list[Place]:
 
 def take(
     vault: Vault,
-    place: Place,
+    place: CheckpointPlace,
     *,
     time: int,
     number: int,
@@ -108,7 +108,7 @@ def take(
     return backup
 
 
-def _checkpoint(vault: Vault, place: Place, seen: Callable[[str], None]) -> list[Item]:
+def _checkpoint(vault: Vault, place: CheckpointPlace, seen: Callable[[str], None]) -> list[Item]:
     fs, root = fsspec.core.url_to_fs(place.checkpoint)
     found: list[Item] = []
     for path in sorted(str(p) for p in fs.find(root)) if fs.exists(root) else ():
@@ -123,7 +123,7 @@ def _checkpoint(vault: Vault, place: Place, seen: Callable[[str], None]) -> list
     return found
 
 
-def _partitions(place: Place) -> list[str]:
+def _partitions(place: CheckpointPlace) -> list[str]:
     fs, root = fsspec.core.url_to_fs(place.state)
     return [
         p.rpartition("/")[2]
@@ -132,12 +132,12 @@ def _partitions(place: Place) -> list[str]:
     ]
 
 
-def _is_of(place: Place, directory: str) -> bool:
+def _is_of(place: CheckpointPlace, directory: str) -> bool:
     topic, _, partition = directory.rpartition("-")
     return topic == place.query and partition.isdigit()
 
 
-def _whole_chain(place: Place, partition: str) -> list[tuple[str, bytes]]:
+def _whole_chain(place: CheckpointPlace, partition: str) -> list[tuple[str, bytes]]:
     """The newest chain of one partition as it is now; nothing when it has no state yet."""
     for _ in range(_TRIES):
         listed, chain = _chain(f"{place.state}/{partition}")
@@ -162,7 +162,7 @@ def _chain(directory: str) -> tuple[list[str], list[tuple[str, bytes]]]:
     return listed, statefile.newest_chain(listed, read)
 
 
-def local_positions(place: Place) -> dict[str, int]:
+def local_positions(place: CheckpointPlace) -> dict[str, int]:
     """Partition directory → next offset of the newest state that is whole there."""
     found = {}
     for partition in _partitions(place):
@@ -202,7 +202,7 @@ def newest_verified(vault: Vault, subject: str) -> Backup | None:
 def restore(
     vault: Vault,
     backup: Backup,
-    place: Place,
+    place: CheckpointPlace,
     *,
     partitions: Iterable[str] | None = None,
     checkpoint: bool = True,
@@ -233,7 +233,7 @@ def restore(
 
 
 def _state_targets(
-    backup: Backup, place: Place, wanted: set[str] | None
+    backup: Backup, place: CheckpointPlace, wanted: set[str] | None
 ) -> tuple[set[Path], list[tuple[Item, Path, Path]]]:
     """List the directories of *wanted* partitions that a backup replaces, and where it puts which
     of its items: the file, and the directory that must hold it.
@@ -251,7 +251,7 @@ def _state_targets(
     return directories, targets
 
 
-def _partition_of(place: Place, backup: Backup, item: Item) -> str:
+def _partition_of(place: CheckpointPlace, backup: Backup, item: Item) -> str:
     """The directory of a state file, which must be one of this query's."""
     names = item.path.split("/")
     if len(names) != 3 or not _is_of(place, names[1]) or not statefile.is_state(names[2]):

@@ -35,7 +35,7 @@ from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
 from penstock.client.nodes import Nodes, patience_is_over
 from penstock.client.wire import to_stream
-from penstock.config.raft import Groups
+from penstock.config.raft import RaftGroups
 from penstock.coordination.presence import Registry
 from penstock.errors import BusError, PenstockError, RemoteError
 from penstock.rows.versions import DELETE, without_clears
@@ -73,7 +73,7 @@ class Leaders:
 
     def __init__(
         self,
-        groups: Groups,
+        groups: RaftGroups,
         client: redis.Redis,
         catalog: Callable[[], Catalog],
         user: str,

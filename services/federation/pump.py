@@ -26,7 +26,7 @@ from penstock.bus import Publisher
 from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
 from penstock.link.address import Address, LinkLost
-from penstock.link.channel import Channel, Message
+from penstock.link.channel import Channel, LinkMessage
 from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.pool import connect_any
@@ -172,7 +172,9 @@ class Pump(Persistent):
         ):
             self._take_ack(targets, self._settings.ack_seconds)
 
-    def _pieces(self, targets: Targets, description: Description, message: Message) -> list[Piece]:
+    def _pieces(
+        self, targets: Targets, description: Description, message: LinkMessage
+    ) -> list[Piece]:
         """What of a message goes where."""
         if message.rows is None and message.kind != "delete":
             return []
@@ -278,7 +280,7 @@ class Pump(Persistent):
         self.report.dropped = self._misfits.count
         self._keep(now=True)
 
-    def _count(self, ack: Message) -> int:
+    def _count(self, ack: LinkMessage) -> int:
         rows = int(ack.header["rows"])
         self.report.rows += rows
         return rows

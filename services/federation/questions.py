@@ -17,7 +17,7 @@ from penstock.link.frames import pack
 from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup, TableOrChild
 from services.federation.reading import StoreReader
-from services.federation.scope import QueryScope
+from services.federation.scope import NamedQuery
 
 
 class Questions:
@@ -52,7 +52,7 @@ class Questions:
 
     async def describe(self, channel: LinkChannel, request: dict[str, Any]) -> None:
         """Describe the columns and the key of a table."""
-        scope = QueryScope.of(request)
+        scope = NamedQuery.of(request)
         user = channel.user
         database = str(request.get("database") or "")
         name = str(request.get("table", ""))

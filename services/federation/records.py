@@ -18,7 +18,7 @@ from penstock.records import ControlRecord, decode
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundRecords:
     """`rows`: `_at` (index of the record in the slice), `_op`, `tbname`, `_time`, `_offset`,
     `_row`, `_part`, `_appended`, columns.
 
@@ -31,12 +31,12 @@ class Found:
     controls: list[tuple[int, ControlRecord]]
 
 
-def records_of(piece: Slice, table: Table) -> Found:
+def records_of(piece: Slice, table: Table) -> FoundRecords:
     """Return what a slice holds of *table*; decoded once for all who listen."""
     return piece.share(("link", table.id, table.schema_ids), lambda: _decode(piece, table))
 
 
-def _decode(piece: Slice, table: Table) -> Found:
+def _decode(piece: Slice, table: Table) -> FoundRecords:
     values = piece.batch.values
     ids = piece.ids
     frames = []
@@ -64,7 +64,7 @@ def _decode(piece: Slice, table: Table) -> Found:
         )
     controls = _controls(piece, table)
     if not frames:
-        return Found(pl.DataFrame(), [], controls)
+        return FoundRecords(pl.DataFrame(), [], controls)
     rows = (
         pl.concat(frames)
         if len(frames) == 1
@@ -73,7 +73,7 @@ def _decode(piece: Slice, table: Table) -> Found:
     rows = rows.with_columns(
         _time=pl.col(table.time_column), _part=pl.lit(piece.partition, pl.Int32)
     )
-    return Found(rows, sorted(stamps), controls)
+    return FoundRecords(rows, sorted(stamps), controls)
 
 
 def _controls(piece: Slice, table: Table) -> list[tuple[int, ControlRecord]]:

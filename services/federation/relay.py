@@ -17,14 +17,14 @@ from collections.abc import AsyncGenerator, Sequence
 from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
 from penstock.link.address import Address
-from penstock.link.channel import Message
+from penstock.link.channel import LinkMessage
 from penstock.link.client import Link
 from penstock.link.pool import connect_any
 from penstock.runtime import vital
 
 _PREFIX = "x."
 _ASIDE = 4
-_Item = tuple[int, Message | PenstockError]
+_Item = tuple[int, LinkMessage | PenstockError]
 
 
 def join(tokens: Sequence[str]) -> str:
@@ -58,7 +58,7 @@ async def messages(
     cycles: bool,
     timezone: str,
     patience: float,
-) -> AsyncGenerator[Message, None]:
+) -> AsyncGenerator[LinkMessage, None]:
     """First `subscribed`, then what comes, each message with the token of the whole. Raises
     PenstockError.
     """
@@ -104,7 +104,7 @@ async def messages(
         thread.start()
     try:
         begun: set[int] = set()
-        early: list[Message] = []
+        early: list[LinkMessage] = []
         while True:
             number, item = await inbox.get()
             if isinstance(item, PenstockError):

@@ -20,14 +20,14 @@ Find = Callable[[str, str], tuple[Table, str | None]]
 
 
 @dataclass(frozen=True)
-class QueryScope:
+class NamedQuery:
     """A query by name or by serial."""
 
     name: str | None
     serial: int | None
 
     @classmethod
-    def of(cls, request: dict[str, Any]) -> QueryScope | None:
+    def of(cls, request: dict[str, Any]) -> NamedQuery | None:
         """The query that a request names, if it does."""
         name = request.get("query")
         serial = request.get("serial")

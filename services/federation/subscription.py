@@ -27,7 +27,7 @@ from penstock.link.selection import Selection, compile_selection
 from penstock.records import ControlRecord
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.records import Found, records_of
+from services.federation.records import FoundRecords, records_of
 
 #: rows of one message
 FRAME_ROWS = 50_000
@@ -153,7 +153,7 @@ class LinkSubscription:
         out += self._messages(_between(rows, low, None))
         return self._stamp(piece.partition, out)
 
-    def _fresh_rows(self, piece: Slice, found: Found, first: int) -> pl.DataFrame:
+    def _fresh_rows(self, piece: Slice, found: FoundRecords, first: int) -> pl.DataFrame:
         """Return the rows from record *first* on that the subscriber has not had."""
         had = [
             record

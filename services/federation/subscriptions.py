@@ -23,7 +23,7 @@ from penstock.repartition import readers
 from services.federation import relay
 from services.federation.channel import LinkChannel
 from services.federation.lookup import TableLookup, TableOrChild
-from services.federation.scope import QueryScope
+from services.federation.scope import NamedQuery
 from services.federation.settings import FederationSettings
 from services.federation.subscription import LinkSubscription, Out, begin
 from services.federation.subscription_pump import SubscriptionPump
@@ -71,7 +71,7 @@ class LinkSubscriptions:
         require_log(table)
         feed, subscription = await self._open(request, table, child)
         first = subscription.schema_message().header
-        scope = QueryScope.of(request)
+        scope = NamedQuery.of(request)
         if scope is not None:
             scope.check(self._catalog.catalog)
         await channel.say({**first, "type": "subscribed", "token": subscription.token()})
@@ -148,7 +148,7 @@ class LinkSubscriptions:
             async for message in found:
                 await channel.give([Out(message.header, message.rows)])
 
-    def _permit(self, user: str, table: Table, scope: QueryScope | None) -> None:
+    def _permit(self, user: str, table: Table, scope: NamedQuery | None) -> None:
         """Check what must hold while a subscription lives. Raises PenstockError."""
         self._tables.present(table)
         self._access.require(user, "READ", table)

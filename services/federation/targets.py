@@ -48,6 +48,14 @@ class Piece:
         )
 
 
+def _same_time(one: Description, other: Description) -> bool:
+    """Tell if rows of both have their time in columns of one name, in the same ticks."""
+    return (one.time_column.lower(), one.precision) == (
+        other.time_column.lower(),
+        other.precision,
+    )
+
+
 class Targets:
     """Of one pump and one connection."""
 
@@ -98,33 +106,31 @@ class Targets:
         A source partition speaks for its own child tables only: rows of others may be on their way
         already, newer than the DELETE.
         """
-        if self._described is None:
-            self._described = self._link(0).describe(self._target.name, self._target.database)
-        there = self._described
-        partition = int(header["partition"])
-        same_time = (there.time_column.lower(), there.precision) == (
-            source.time_column.lower(),
-            source.precision,
-        )
-        if not same_time or not self._alone:
+        shards = len(self._target.shards)
+        there = self._description()
+        if not self._alone or not _same_time(there, source):
             return []
+        partition = int(header["partition"])
         tables = header.get("tables")
+        only = None
         if tables is not None:
             tables = [t for t in tables if partition_number(t, source.partitions) == partition]
-            if not tables:
-                return []
-        elif there.partitions != source.partitions or len(self._target.shards) > 1:
+        elif there.partitions == source.partitions and shards == 1:
+            only = partition
+        if not tables and only is None:
             return []
-        only = partition if tables is None else None
         what = {
             "tables": tables,
             "partition": only,
             **{k: header[k] for k in ("low", "high", "offset")},
         }
-        return [
-            Piece(shard, producer, partition, delete=what)
-            for shard in range(len(self._target.shards))
-        ]
+        return [Piece(shard, producer, partition, delete=what) for shard in range(shards)]
+
+    def _description(self) -> Description:
+        """What the first shard says of the target; asked for once."""
+        if self._described is None:
+            self._described = self._link(0).describe(self._target.name, self._target.database)
+        return self._described
 
     def send(self, piece: Piece) -> Channel:
         """Send it on its way; the channel on which an ack for it will come."""

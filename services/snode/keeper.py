@@ -24,7 +24,7 @@ from penstock.runtime import log
 from penstock.runtime.clock import Clock, milliseconds
 from penstock.runtime.failpoints import Failpoints
 from penstock.runtime.health import SECONDS, Health
-from penstock.storage.checkpoints import Place, take
+from penstock.storage.checkpoints import CheckpointPlace, take
 from penstock.storage.vault import Vault, mask_login
 from services.snode.retention import superfluous
 from services.snode.settings import SnodeSettings
@@ -215,7 +215,7 @@ def _id_of(manifest: Manifest) -> int:
     return int(number) if number.isdigit() else -1
 
 
-def place_of(manifest: Manifest, state_dir: str) -> Place:
+def place_of(manifest: Manifest, state_dir: str) -> CheckpointPlace:
     """Where the files that a manifest names are: its checkpoint ends with …/<id>/<query>."""
     checkpoint_dir = manifest.checkpoint.rstrip("/").rsplit("/", 2)[0]
-    return Place(manifest.query, _id_of(manifest), state_dir, checkpoint_dir)
+    return CheckpointPlace(manifest.query, _id_of(manifest), state_dir, checkpoint_dir)

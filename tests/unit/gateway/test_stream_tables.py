@@ -16,7 +16,7 @@ from gateway.stream_tables import StreamTableGroups, options_of, replication_of
 from penstock.auth.access import Access
 from penstock.catalog.model import Database, Purge, Replicated
 from penstock.catalog.view import Catalog
-from penstock.config.raft import Groups, parse_groups
+from penstock.config.raft import RaftGroups, parse_groups
 from penstock.coordination.presence import Presence, Registry
 from penstock.errors import BusError, PenstockError
 from penstock.runtime.clock import ManualClock
@@ -70,7 +70,7 @@ class Appender:
 
 
 class Here:
-    def __init__(self, groups: Groups, loop: Any = None) -> None:
+    def __init__(self, groups: RaftGroups, loop: Any = None) -> None:
         self.table = stream_table()
         self.catalog = Catalog([Database(100, "ha"), self.table])
         self.clock = ManualClock(NOW)
@@ -111,7 +111,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[Here]:
     made.groups.close()
 
 
-def make(monkeypatch: pytest.MonkeyPatch, groups: Groups = GROUPS, loop: Any = None) -> Here:
+def make(monkeypatch: pytest.MonkeyPatch, groups: RaftGroups = GROUPS, loop: Any = None) -> Here:
     Appender.made = []
     nodes = Nodes()
     monkeypatch.setattr("gateway.stream_tables.Nodes", lambda *_, **__: nodes)
@@ -130,7 +130,7 @@ def refusal(call: Callable[[], Any]) -> PenstockError:
 def test_groups_that_are_configured(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
     assert here.groups.group(11).members == ("N1", "N2", "N3")
     assert refusal(lambda: here.groups.group(12)).code == "E_NO_GROUP"
-    off = make(monkeypatch, Groups())
+    off = make(monkeypatch, RaftGroups())
     assert refusal(lambda: off.groups.group(11)).code == "E_HA_OFF"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.describing import show_create
 from gateway.information.children import ChildLists
-from gateway.information.scope import Scope
+from gateway.information.scope import ListScope
 from penstock import names
 from penstock.catalog.model import Child, Grant, TableVersion, User
 from penstock.errors import BusError, PenstockError
@@ -73,15 +73,15 @@ def test_tags_of_children_that_rows_made_are_listed(here: Here) -> None:
 @pytest.mark.parametrize(
     ("scope", "wanted"),
     [
-        (Scope("d", "m"), {"c1", "born"}),
-        (Scope("d", "m", "born"), {"born"}),
-        (Scope(None, None, "made"), {"made"}),
-        (Scope("d", "wide", "born"), set()),
-        (Scope("D", "m", "c1"), {"c1"}),
-        (Scope("none"), set()),
+        (ListScope("d", "m"), {"c1", "born"}),
+        (ListScope("d", "m", "born"), {"born"}),
+        (ListScope(None, None, "made"), {"made"}),
+        (ListScope("d", "wide", "born"), set()),
+        (ListScope("D", "m", "c1"), {"c1"}),
+        (ListScope("none"), set()),
     ],
 )
-def test_no_more_is_read_than_the_scope_has(here: Here, scope: Scope, wanted: set[str]) -> None:
+def test_no_more_is_read_than_the_scope_has(here: Here, scope: ListScope, wanted: set[str]) -> None:
     assert {t for (t,) in rows(ChildLists(here.viewer).tags(scope), "table_name")} == wanted
 
 
@@ -90,7 +90,7 @@ def test_one_child_is_looked_up_and_not_searched_for(
 ) -> None:
     monkeypatch.setattr(here.redis, "hscan_iter", None)
     lists = ChildLists(here.viewer)
-    assert lists.tags(Scope("d", "m", "born")).num_rows == 1
+    assert lists.tags(ListScope("d", "m", "born")).num_rows == 1
     assert lists.find("d", "born") is not None and lists.find("d", "nobody") is None
 
 
@@ -191,5 +191,5 @@ def test_many_children_become_one_table(here: Here, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("gateway.answers._ROWS_AT_A_TIME", 3)
     for i in range(10):
         here.redis.hset(names.children(7), f"n{i}", '{"site": "z"}')
-    found = ChildLists(here.viewer).tags(Scope("d", "m"))
+    found = ChildLists(here.viewer).tags(ListScope("d", "m"))
     assert isinstance(found, pa.Table) and found.num_rows == 12

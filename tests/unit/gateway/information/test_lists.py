@@ -16,7 +16,7 @@ from gateway.information.federation import FederationLists
 from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
-from gateway.information.scope import SCHEMA, Scope
+from gateway.information.scope import SCHEMA, ListScope
 from gateway.information.streams import StreamLists
 from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
@@ -138,7 +138,7 @@ def test_tables_by_kind() -> None:
     here = Here()
     here.redis.hset(names.children(7), "born", "{}")
     lists = TableLists(here.viewer)
-    found = sorted(rows(lists.tables(Scope("d")), "table_name", "type", "stable_name"))
+    found = sorted(rows(lists.tables(ListScope("d")), "table_name", "type", "stable_name"))
     assert found == [
         ("born", "CHILD_TABLE", "m"),
         ("c1", "CHILD_TABLE", "m"),
@@ -150,7 +150,7 @@ def test_tables_by_kind() -> None:
     assert sorted(rows(lists.table_names("d", KINDS["CHILD TABLES"]))) == [("born",), ("c1",)]
     assert rows(lists.table_names("d", KINDS["NORMAL TABLES"])) == [("p",)]
     assert rows(lists.stables(), "stable_name", "tags", "table_comment") == [("m", 1, "of mine")]
-    assert rows(lists.tables(Scope("none"))) == []
+    assert rows(lists.tables(ListScope("none"))) == []
 
 
 def test_columns_and_tags() -> None:
@@ -203,7 +203,7 @@ def test_who_sees_what() -> None:
     ann = User(900, "ann", "", grants=(Grant("READ", 8),))
     here = Here(ann)
     lists = TableLists(here.as_user("ann"))
-    assert rows(lists.tables(Scope("d")), "table_name") == [("p",)]
+    assert rows(lists.tables(ListScope("d")), "table_name") == [("p",)]
     assert lists.stables().num_rows == 0
     assert here.as_user("ann").may("READ", PLAIN) and not here.as_user("ann").may("WRITE", PLAIN)
     assert here.as_user("ann").manages("ann") and not here.as_user("ann").manages("bob")

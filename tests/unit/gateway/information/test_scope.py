@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.information.scope import EVERYTHING, Scope, is_own, scope_of
+from gateway.information.scope import EVERYTHING, ListScope, is_own, scope_of
 from penstock.sql import parse_one
 from penstock.sql.statements import Query
 
@@ -15,9 +15,12 @@ TAGS = "SELECT * FROM information_schema.ins_tags"
     ("text", "wanted"),
     [
         (TAGS, EVERYTHING),
-        (f"{TAGS} WHERE db_name = 'd'", Scope("d")),
-        (f"{TAGS} t WHERE t.db_name = 'd' AND ('c' = TABLE_NAME)", Scope("d", None, "c")),
-        (f"{TAGS} WHERE db_name = 'd' AND stable_name = 'm' AND tag_name = 'x'", Scope("d", "m")),
+        (f"{TAGS} WHERE db_name = 'd'", ListScope("d")),
+        (f"{TAGS} t WHERE t.db_name = 'd' AND ('c' = TABLE_NAME)", ListScope("d", None, "c")),
+        (
+            f"{TAGS} WHERE db_name = 'd' AND stable_name = 'm' AND tag_name = 'x'",
+            ListScope("d", "m"),
+        ),
         (f"{TAGS} WHERE db_name = 'd' OR table_name = 'c'", EVERYTHING),
         (f"{TAGS} WHERE NOT db_name = 'd'", EVERYTHING),
         (f"{TAGS} WHERE db_name = stable_name AND table_name > 'c'", EVERYTHING),
@@ -30,7 +33,7 @@ TAGS = "SELECT * FROM information_schema.ins_tags"
         ),
     ],
 )
-def test_only_what_must_hold_for_every_row_narrows(text: str, wanted: Scope) -> None:
+def test_only_what_must_hold_for_every_row_narrows(text: str, wanted: ListScope) -> None:
     statement = parse_one(text)
     assert isinstance(statement, Query)
     assert scope_of(statement.query) == wanted

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.link.address import Address, LinkLost
-from penstock.link.channel import Channel, Message
+from penstock.link.channel import Channel, LinkMessage
 from penstock.link.description import Description
 from penstock.link.remote_request import RemoteTarget
 from penstock.sql.plan import Column
@@ -42,8 +42,8 @@ def rows(*values: tuple[str, int, int | None], op: int = 0, site: int = 0) -> pa
     )
 
 
-def message(given: pa.Table | None = None, **header: Any) -> Message:
-    return Message(header, given)
+def message(given: pa.Table | None = None, **header: Any) -> LinkMessage:
+    return LinkMessage(header, given)
 
 
 class FarSide:

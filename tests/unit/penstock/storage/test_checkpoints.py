@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import StateError
 from penstock.storage import checkpoints
 from penstock.storage.checkpoints import (
-    Place,
+    CheckpointPlace,
     local_positions,
     newest_verified,
     places,
@@ -22,11 +22,13 @@ from spark_jobs.recovery import behind
 from spark_jobs.state import Snapshot, StateFiles
 
 
-def place(tmp_path: Path) -> Place:
-    return Place("in.k", 7, str(tmp_path / "state"), str(tmp_path / "state" / "checkpoints"))
+def place(tmp_path: Path) -> CheckpointPlace:
+    return CheckpointPlace(
+        "in.k", 7, str(tmp_path / "state"), str(tmp_path / "state" / "checkpoints")
+    )
 
 
-def running(at: Place, *positions: int) -> None:
+def running(at: CheckpointPlace, *positions: int) -> None:
     """Leave behind what the jobs do: state of partition 0 up to these positions, the first one
     full, and Spark's checkpoint.
     """
@@ -57,7 +59,7 @@ def test_a_query_goes_into_the_vault_and_back(tmp_path: Path) -> None:
     assert places(here.state_dir, here.checkpoint_dir) == [here]
     assert subject_query(here.subject) == ("in.k", 7)
 
-    there = Place(
+    there = CheckpointPlace(
         "in.k", 7, str(tmp_path / "elsewhere"), str(tmp_path / "elsewhere" / "checkpoints")
     )
     restore(vault, backup, there)

@@ -13,7 +13,7 @@ from penstock.errors import StateError
 from penstock.mesh.deployment import restore as restore_mesh
 from penstock.mesh.layout import Layout
 from penstock.storage.backup_list import Backup
-from penstock.storage.checkpoints import Place
+from penstock.storage.checkpoints import CheckpointPlace
 from penstock.storage.checkpoints import restore as restore_state
 from penstock.storage.restore_paths import open_below, path_fault, path_faults
 from penstock.storage.vault import Vault
@@ -101,7 +101,9 @@ def test_state_is_restored_into_its_directory_only(tmp_path: Path, kind: str, pa
         restore_state(
             vault,
             made,
-            Place("in.k", 7, str(tmp_path / "state"), str(tmp_path / "state" / "checkpoints")),
+            CheckpointPlace(
+                "in.k", 7, str(tmp_path / "state"), str(tmp_path / "state" / "checkpoints")
+            ),
         )
     assert kept.read_bytes() == b"mine", "refused before anything is removed"
 
@@ -119,7 +121,9 @@ def test_state_of_another_query_is_not_restored(tmp_path: Path, path: str) -> No
     vault, made = vault_with(tmp_path, "in.k.7", path)
     with pytest.raises(StateError, match="no state of in.k"):
         restore_state(
-            vault, made, Place("in.k", 7, str(tmp_path / "state"), str(tmp_path / "checkpoints"))
+            vault,
+            made,
+            CheckpointPlace("in.k", 7, str(tmp_path / "state"), str(tmp_path / "checkpoints")),
         )
 
 

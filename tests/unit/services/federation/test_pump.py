@@ -24,7 +24,7 @@ from penstock.catalog.model import Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.errors import BusError, PenstockError
 from penstock.link.address import Address, LinkLost
-from penstock.link.channel import Message
+from penstock.link.channel import LinkMessage
 from penstock.link.description import Description
 from penstock.records import DeadLetter, decode
 from penstock.repartition.write_gate import Gate
@@ -133,11 +133,11 @@ class TargetChannel:
     def __init__(self, shard: Shard, producer: str) -> None:
         self.shard = shard
         self.appender = shard.appender(producer)
-        self.said: list[Message | PenstockError] = []
+        self.said: list[LinkMessage | PenstockError] = []
         self.failed: PenstockError | None = None
 
-    def expect(self, kind: str, timeout: float) -> Message:
-        return Message({"type": kind})
+    def expect(self, kind: str, timeout: float) -> LinkMessage:
+        return LinkMessage({"type": kind})
 
     def send(self, header: dict[str, Any], rows: pa.Table | None = None) -> None:
         if self.said and isinstance(self.said[-1], PenstockError) or self.failed is not None:
@@ -155,7 +155,7 @@ class TargetChannel:
                 )
             else:
                 done = self.appender.append(rows, lambda *_: None)
-            self.said.append(Message({"type": "ack", "seq": 0, "rows": done.result(0)}))
+            self.said.append(LinkMessage({"type": "ack", "seq": 0, "rows": done.result(0)}))
         except PenstockError as refused:
             del self.said[self.shard.chance.randint(0, len(self.said)) :]
             self.said.append(refused)
@@ -164,7 +164,7 @@ class TargetChannel:
     def waiting(self) -> bool:
         return bool(self.said) and self.shard.chance.random() < 0.5
 
-    def get(self, timeout: float) -> Message | None:
+    def get(self, timeout: float) -> LinkMessage | None:
         if self.failed is None and self.shard.chance.random() < self.shard.breaks:
             self.failed = LinkLost("the link is lost")
         if self.failed is not None:
@@ -202,19 +202,19 @@ class Source:
         self.at = 0 if start == "earliest" else int(start)
         return self
 
-    def expect(self, kind: str, timeout: float) -> Message:
-        return Message(
+    def expect(self, kind: str, timeout: float) -> LinkMessage:
+        return LinkMessage(
             {"type": kind, "table": Description.of(self.table).to_json(), "token": str(self.at)}
         )
 
-    def get(self, timeout: float) -> Message | None:
+    def get(self, timeout: float) -> LinkMessage | None:
         if self.at == len(self.frames):
             if timeout:  # all are acked
                 assert self.pump is not None
                 self.pump.stop()
             return None
         self.at += 1
-        return Message(
+        return LinkMessage(
             {"type": "rows", "partition": 0, "token": str(self.at), "behind": 0},
             self.frames[self.at - 1],
         )

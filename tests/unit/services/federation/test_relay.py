@@ -14,7 +14,7 @@ import pytest
 from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
 from penstock.link.address import Address
-from penstock.link.channel import Message
+from penstock.link.channel import LinkMessage
 from services.federation import relay
 
 ROWS = pa.table({"v": [1]})
@@ -24,24 +24,24 @@ class Shard:
     """The link to one shard, and what it says when."""
 
     def __init__(self) -> None:
-        self.items: queue.Queue[Message | Exception] = queue.Queue()
+        self.items: queue.Queue[LinkMessage | Exception] = queue.Queue()
         self.asked: dict[str, Any] = {}
         self.closed = threading.Event()
 
     def say(self, kind: str, token: str | None = None, rows: pa.Table | None = None) -> None:
         header = {"type": kind} | ({} if token is None else {"token": token})
-        self.items.put(Message(header, rows))
+        self.items.put(LinkMessage(header, rows))
 
     def subscribe(self, sql: str, database: str, **more: Any) -> Shard:
         self.asked = {"sql": sql, "database": database, **more}
         return self
 
-    def expect(self, kind: str, timeout: float) -> Message:
+    def expect(self, kind: str, timeout: float) -> LinkMessage:
         found = self.get(timeout)
         assert found is not None and found.kind == kind
         return found
 
-    def get(self, timeout: float) -> Message | None:
+    def get(self, timeout: float) -> LinkMessage | None:
         try:
             item = self.items.get(timeout=min(timeout, 0.01))
         except queue.Empty:
@@ -63,7 +63,7 @@ class Remote:
     def _connect(self, replicas: tuple[Address, ...], *, timeout: float) -> Any:
         return self.shards[self.places.index(replicas)]  # type: ignore[arg-type]
 
-    def messages(self, start: str = "latest") -> AsyncGenerator[Message, None]:
+    def messages(self, start: str = "latest") -> AsyncGenerator[LinkMessage, None]:
         return relay.messages(
             self.places,
             "SELECT v FROM rt",

@@ -9,7 +9,7 @@ from penstock.catalog.view import Catalog
 from penstock.errors import PenstockError
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
-from services.federation.scope import QueryScope
+from services.federation.scope import NamedQuery
 
 _COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
 
@@ -30,30 +30,30 @@ def _find(database: str, name: str) -> tuple[Table, None]:
 @pytest.mark.parametrize(
     "scope",
     [
-        QueryScope("up", None),
-        QueryScope("d.up", None),
-        QueryScope("UP", None),
-        QueryScope(None, 12),
-        QueryScope("d", None),
-        QueryScope(None, 5),
+        NamedQuery("up", None),
+        NamedQuery("d.up", None),
+        NamedQuery("UP", None),
+        NamedQuery(None, 12),
+        NamedQuery("d", None),
+        NamedQuery(None, 5),
     ],
 )
-def test_one_table_by_any_of_its_names(scope: QueryScope) -> None:
+def test_one_table_by_any_of_its_names(scope: NamedQuery) -> None:
     assert scope.table(_catalog(), "t", _find)[0].id == 11
 
 
 @pytest.mark.parametrize(
     ("scope", "table", "code"),
     [
-        (QueryScope("nobody", None), "t", "E_NO_QUERY"),
-        (QueryScope(None, 99), "t", "E_NO_QUERY"),
-        (QueryScope(None, 11), "t", "E_NO_QUERY"),
-        (QueryScope("up", None), "s", "E_NO_TABLE"),
-        (QueryScope("d", None), "other.t", "E_NO_TABLE"),
-        (QueryScope("d", None), "x", "E_NO_TABLE"),
+        (NamedQuery("nobody", None), "t", "E_NO_QUERY"),
+        (NamedQuery(None, 99), "t", "E_NO_QUERY"),
+        (NamedQuery(None, 11), "t", "E_NO_QUERY"),
+        (NamedQuery("up", None), "s", "E_NO_TABLE"),
+        (NamedQuery("d", None), "other.t", "E_NO_TABLE"),
+        (NamedQuery("d", None), "x", "E_NO_TABLE"),
     ],
 )
-def test_what_is_not_there(scope: QueryScope, table: str, code: str) -> None:
+def test_what_is_not_there(scope: NamedQuery, table: str, code: str) -> None:
     with pytest.raises(PenstockError) as wrong:
         scope.table(_catalog(), table, _find)
     assert wrong.value.code == code
@@ -61,5 +61,5 @@ def test_what_is_not_there(scope: QueryScope, table: str, code: str) -> None:
 
 def test_a_paused_view_does_not_run() -> None:
     with pytest.raises(PenstockError) as wrong:
-        QueryScope("up", None).check(_catalog("paused"))
+        NamedQuery("up", None).check(_catalog("paused"))
     assert wrong.value.code == "E_QUERY_NOT_RUNNING" and '"up"' in wrong.value.message

@@ -17,7 +17,7 @@ from penstock.catalog.model import Child, Database, Table, View
 from penstock.errors import PenstockError
 from penstock.feeds import feed
 from penstock.feeds.cursor import Cursor
-from penstock.link.channel import Message
+from penstock.link.channel import LinkMessage
 from penstock.outbound.reach import Reach
 from penstock.rows.versions import UPSERT
 from penstock.storage import segments
@@ -262,8 +262,8 @@ async def test_external_streams_are_passed_on(
 
     async def messages(shards: Any, sql: str, database: str, start: str, **more: Any) -> Any:
         asked.append((len(shards), sql, database, start, more["positions"]))
-        yield Message({"type": "subscribed", "token": "x.t"})
-        yield Message({"type": "rows"}, FAR_ROWS)
+        yield LinkMessage({"type": "subscribed", "token": "x.t"})
+        yield LinkMessage({"type": "rows"}, FAR_ROWS)
 
     monkeypatch.setattr(relay, "messages", messages)
     task, peer = served.subscribe("SELECT v FROM d.far", positions=True, **{"from": "latest"})
@@ -288,7 +288,7 @@ async def test_a_view_that_writes_an_external_stream_is_followed_there(
     served.catalog.put(View(43, "d", "out", "SELECT * FROM d.meters", STABLE.id, FAR.id))
 
     async def messages(*_: Any, **__: Any) -> Any:
-        yield Message({"type": "subscribed", "token": "x.t"})
+        yield LinkMessage({"type": "subscribed", "token": "x.t"})
 
     monkeypatch.setattr(relay, "messages", messages)
     task, peer = served.subscribe("SELECT v FROM d.out")
