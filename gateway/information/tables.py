@@ -97,7 +97,7 @@ class TableLists:
         chosen = pc.is_in(found.column("type"), pa.array(sorted(kinds), pa.string()))
         return found.filter(chosen).select(["table_name"])
 
-    def columns(self, scope: Scope = EVERYTHING) -> pa.Table:
+    def columns(self, scope: ListScope = EVERYTHING) -> pa.Table:
         """Return the columns of all tables of *scope*, and the tags of supertables: what a child
         table has for tags is in `ins_tags`.
         """

@@ -38,7 +38,7 @@ class Jdbc:
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
-        answer = []
+        answer: list[list[str]] = []
         for line in self._process.stdout:
             if line == ".\n":
                 return answer
