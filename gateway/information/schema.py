@@ -26,11 +26,13 @@ from gateway.information.session import insert_values, session_values
 from gateway.information.streams import StreamLists
 from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
+from gateway.intake import database_of
 from penstock.auth.access import Access
 from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
+from penstock.sql.relational.select_list import name_as_written
 from penstock.sql.statements import Describe, Show
 
 #: what a query over lists may take; it opens no file
@@ -70,7 +72,7 @@ class Information:
             "ins_databases": lambda _: self.tables.databases(),
             "ins_stables": lambda _: self.tables.stables(),
             "ins_tables": self.tables.tables,
-            "ins_columns": lambda _: self.tables.columns(),
+            "ins_columns": self.tables.columns,
             "ins_tags": self.children.tags,
             "ins_indexes": lambda _: table_of(columns.INDEXES, ()),
             "ins_streams": lambda _: streams.streams(),
@@ -92,9 +94,11 @@ class Information:
             "SYSTEM DATABASES": lambda *_: self._databases(system=True),
             "STABLES": self._show_stables,
             **dict.fromkeys(KINDS, self._show_tables),
-            "STREAMS": lambda statement, _: streams.streams(statement.database),
-            "EXTERNAL STREAMS": lambda statement, _: federation.externals(statement.database),
-            "VIEWS": lambda statement, _: federation.views(statement.database),
+            "STREAMS": lambda statement, _: streams.streams(self._known(statement.database)),
+            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
+                self._known(statement.database)
+            ),
+            "VIEWS": lambda statement, _: federation.views(self._known(statement.database)),
             "VARIABLES": self._show_variables,
             "FUNCTIONS": lambda *_: mesh.functions(),
             "USERS": lambda *_: principals.users(),
@@ -136,6 +140,8 @@ class Information:
         tree = tree.copy()
         lists = self._bind_lists(tree)
         insert_values(tree, values)
+        for select in list(tree.find_all(exp.Select)):
+            select.set("expressions", [name_as_written(item) for item in select.expressions])
         return declare(self.run(tree, lists), tree)
 
     def _bind_lists(self, tree: exp.Query) -> dict[str, pa.Table]:
@@ -192,24 +198,31 @@ class Information:
         return table_of((("name", columns.TEXT),), [*listed, *([(SCHEMA,)] if system else [])])
 
     def _show_stables(self, statement: Show, database: str | None) -> pa.Table:
-        return self.tables.stables(_home(statement, database)).select(["stable_name"])
+        return self.tables.stables(self._home(statement, database)).select(["stable_name"])
 
     def _show_tables(self, statement: Show, database: str | None) -> pa.Table:
         kinds = KINDS[statement.what.upper()]
-        return self.tables.table_names(_home(statement, database), kinds)
+        return self.tables.table_names(self._home(statement, database), kinds)
 
     def _show_variables(self, _: Show, __: str | None) -> pa.Table:
         return table_of(
             (("name", columns.TEXT), ("value", columns.TEXT)), (("version", self._version),)
         )
 
+    def _home(self, statement: Show, database: str | None) -> str:
+        home = self._known(statement.database or database)
+        if home is None:
+            what = statement.what.upper()
+            raise statement.error(
+                "which database?", code="E_WHICH_DATABASE", hint=f"SHOW name.{what}"
+            )
+        return home
 
-def _home(statement: Show, database: str | None) -> str:
-    home = statement.database or database
-    if home is None:
-        what = statement.what.upper()
-        raise statement.error("which database?", code="E_WHICH_DATABASE", hint=f"SHOW name.{what}")
-    return home
+    def _known(self, database: str | None) -> str | None:
+        """Return *database* if the user has such a one, or none is named. Raises CatalogError."""
+        if database is not None and not is_own(database):
+            database_of(self.catalog, database)
+        return database
 
 
 def _list_name(name: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,8 @@ from gateway.information.viewer import Viewer
 from penstock import names
 from penstock.catalog.model import Database, Table
 from penstock.coordination.redis_link import ask
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
 
 #: what SHOW TABLES lists, all of it or one kind; and SHOW VTABLES
 KINDS = {
@@ -94,19 +97,21 @@ class TableLists:
         chosen = pc.is_in(found.column("type"), pa.array(sorted(kinds), pa.string()))
         return found.filter(chosen).select(["table_name"])
 
-    def columns(self) -> pa.Table:
-        """Return columns and tags of all tables."""
-        rows = []
-        for t in self._viewer.catalog.tables():
-            kind = "SUPER_TABLE" if t.tags else "NORMAL_TABLE"
-            if t.kind == "virtual":
-                kind = f"VIRTUAL_{kind}"
-            noted = [*((c, "") for c in t.columns), *((c, "TAG") for c in t.tags)]
-            rows += [
-                (t.name, t.database, kind, c.name, str(c.type), c.type.bytes(), note)
-                for c, note in noted
-            ]
-        return table_of(columns.COLUMNS, rows)
+    def columns(self, scope: ListScope = EVERYTHING) -> pa.Table:
+        """Return the columns of all tables of *scope*, and the tags of supertables: what a child
+        table has for tags is in `ins_tags`.
+        """
+        made = [table_of(columns.COLUMNS, [])]
+        for table in self._viewer.catalog.tables(scope.database):
+            virtual = "VIRTUAL_" if table.kind == "virtual" else ""
+            if not table.tags:
+                made.append(_columns_of(table, f"{virtual}NORMAL_TABLE"))
+                continue
+            made.append(_columns_of(table, f"{virtual}SUPER_TABLE", table.tags))
+            children = self._list_children(table, scope.table)
+            shown = _columns_of(table, f"{virtual}CHILD_TABLE")
+            made.append(_repeat_for(list(children), shown))
+        return pa.concat_tables(made)
 
     def _list_children(self, table: Table, only: str | None) -> dict[str, int]:
         """Return child tables from the catalog and from rows: name → id (0 where there is none)."""
@@ -131,3 +136,40 @@ def _database_status(database: Database) -> str:
     if database.move is None:
         return "ready"
     return f"moving to {database.move.partitions} partitions"
+
+
+def _columns_of(table: Table, kind: str, tags: Sequence[Column] = ()) -> pa.Table:
+    """Return a row for each column of *table*, then for each of *tags*."""
+    noted = [*((c, "") for c in table.columns), *((t, "TAG") for t in tags)]
+    return table_of(
+        columns.COLUMNS,
+        [
+            (table.name, table.database, kind, c.name, _type_name(c.type), _size(c.type), note)
+            for c, note in noted
+        ],
+    )
+
+
+def _type_name(kind: ColumnType) -> str:
+    """Return a type as TDengine's drivers read it here: the length of bytes is beside it only."""
+    return kind.kind if kind.kind == "VARBINARY" else str(kind)
+
+
+def _size(kind: ColumnType) -> int:
+    """Return the bytes that TDengine counts for a value: of a text four for each character of an
+    NCHAR, and two more for its length, which drivers take off again.
+    """
+    if not kind.sized:
+        return kind.bytes()
+    return kind.length * (4 if kind.kind == "NCHAR" else 1) + 2
+
+
+def _repeat_for(children: Sequence[str], shown: pa.Table) -> pa.Table:
+    """Return the rows of *shown* once for each child table, under its name. There may be 200,000:
+    Arrow repeats them.
+    """
+    rows = np.tile(np.arange(shown.num_rows), len(children))
+    owners = np.repeat(np.arange(len(children)), shown.num_rows)
+    owned = pa.array(children, pa.string()).take(pa.array(owners))
+    at = shown.schema.get_field_index("table_name")
+    return shown.take(pa.array(rows)).set_column(at, shown.schema.field(at), owned)

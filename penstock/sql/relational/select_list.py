@@ -15,7 +15,7 @@ from penstock.sql.relational.relations import Output, Relation, SelectScope
 def write_out(select: exp.Select, scope: SelectScope, refuse: Refuse) -> list[exp.Expr]:
     """Return the items of *select* with nothing left to be understood."""
     items = [one for item in select.expressions for one in _expand(item, scope, refuse)]
-    return [_name_as_written(one) for item in items for one in _split_call(item)]
+    return [name_as_written(one) for item in items for one in _split_call(item)]
 
 
 def output_name(item: exp.Expr) -> str:
@@ -48,6 +48,19 @@ def rename_columns(
                 hint="give each column a name of its own",
             )
     return tuple(replace(c, name=n.name) for c, n in zip(columns, names, strict=True))
+
+
+def name_as_written(item: exp.Expr) -> exp.Expr:
+    """Call a column without a name of its own as it was written: `count(*)`."""
+    if isinstance(item, exp.Alias | exp.Column | exp.Star) or not item.meta.get("sql"):
+        return item
+    name = exp.to_identifier(str(item.meta["sql"]), quoted=True)
+    # not `exp.alias_`, which gives a subquery the name of a table
+    named = exp.Alias(this=item, alias=name)
+    for key in ("start", "end"):
+        if key in item.meta:
+            named.meta[key] = item.meta[key]
+    return named
 
 
 def _expand(item: exp.Expr, scope: SelectScope, refuse: Refuse) -> Iterator[exp.Expr]:
@@ -122,16 +135,3 @@ def _split_call(item: exp.Expr) -> list[exp.Expr]:
         exp.alias_(one, f"{name}({a.sql(dialect='penstock')})", quoted=True)
         for one, a in zip(single, call.expressions, strict=True)
     ]
-
-
-def _name_as_written(item: exp.Expr) -> exp.Expr:
-    """Call a column without a name of its own as it was written: `count(*)`."""
-    if isinstance(item, exp.Alias | exp.Column) or not item.meta.get("sql"):
-        return item
-    name = exp.to_identifier(str(item.meta["sql"]), quoted=True)
-    # not `exp.alias_`, which gives a subquery the name of a table
-    named = exp.Alias(this=item, alias=name)
-    for key in ("start", "end"):
-        if key in item.meta:
-            named.meta[key] = item.meta[key]
-    return named

@@ -22,7 +22,7 @@ from penstock.catalog.model import (
     View,
 )
 from penstock.catalog.view import Catalog
-from penstock.errors import BusError, SqlSemanticError
+from penstock.errors import BusError, CatalogError, SqlSemanticError
 from penstock.records import DeadLetter
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
@@ -84,9 +84,9 @@ def test_lists_that_the_catalog_alone_answers() -> None:
     assert ask("DESCRIBE p")[1] == ("v", "DOUBLE", 8, "COMPOSITE KEY")
     assert ask("SHOW STREAMS") == []
     counts = ask(
-        "SELECT table_name, count(*) FROM information_schema.ins_columns GROUP BY table_name ORDER BY 1"
+        "SELECT db_name, count(*) FROM information_schema.ins_stables GROUP BY db_name ORDER BY 1"
     )
-    assert counts == [("m", 4), ("p", 3)]
+    assert counts == [("Db", 1)]
 
 
 def test_show_create_can_be_run_again() -> None:
@@ -123,6 +123,49 @@ def test_information_schema_is_a_database_like_others() -> None:
         ("ins_tags",),
     ]
     assert ask("SHOW STABLES", "information_schema") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "database"),
+    [
+        ("SHOW dB2.TABLES", None),
+        ("SHOW dB2.STABLES", "Db"),
+        ("SHOW TABLES", "dB2"),
+        ("SHOW STREAMS FROM dB2", "Db"),
+        ("SHOW dB2.VIEWS", None),
+        ("SHOW dB2.EXTERNAL STREAMS", None),
+    ],
+)
+def test_a_database_that_is_not_there_has_no_empty_lists(text: str, database: str | None) -> None:
+    with pytest.raises(CatalogError, match='no database "dB2"') as missing:
+        ask(text, database)
+    assert missing.value.code == "E_NO_DATABASE" and "db" in str(missing.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (
+            "SELECT count(*), MAX( columns ) FROM information_schema.ins_stables",
+            ["count(*)", "MAX( columns )"],
+        ),
+        (
+            "SELECT 1+1, 'a', -3, stable_name AS s, 1 b FROM information_schema.ins_stables",
+            ["1+1", "'a'", "-3", "s", "b"],
+        ),
+        (
+            "SELECT `count(*)` FROM (SELECT count(*) FROM information_schema.ins_stables)",
+            ["count(*)"],
+        ),
+        ("SELECT count(*) FROM information_schema.ins_stables UNION SELECT 2", ["count(*)"]),
+    ],
+)
+def test_a_column_without_a_name_is_called_as_it_was_written(text: str, names: list[str]) -> None:
+    statement = parse_one(text)
+    assert isinstance(statement, Query)
+    found = INFORMATION.query(statement.query)
+    assert found is not None
+    assert found.column_names == names
     assert ask("SHOW CHILD TABLES", "information_schema") == []
     assert ask("SELECT stable_name FROM ins_stables", "information_schema") == [("m",)]
     own = "SELECT table_name, columns FROM ins_tables WHERE db_name = 'information_schema'"
@@ -170,7 +213,7 @@ def test_queries_that_are_the_stores(text: str) -> None:
     ("text", "code"),
     [
         ("SELECT * FROM information_schema.ins_nothing", "E_NO_TABLE"),
-        ("SELECT nothing FROM information_schema.ins_columns", "E_SEMANTIC"),
+        ("SELECT nothing FROM information_schema.ins_stables", "E_SEMANTIC"),
         ("SELECT last_row(*)", "E_SEMANTIC"),
         ("SHOW CREATE STREAM s", "E_NO_STREAM"),
     ],
@@ -259,17 +302,17 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT 1 AS 'x, content FROM read_text(''PLACE'') -- ' FROM information_schema.ins_columns",
-        "SELECT 1 AS 'x; COPY (SELECT 1) TO ''PLACE.written'' -- ' FROM information_schema.ins_columns",
-        "SELECT `1 AS x, content FROM read_text`('PLACE') FROM information_schema.ins_columns",
-        "SELECT read_text('PLACE') FROM information_schema.ins_columns",
-        "SELECT table_name FROM information_schema.ins_columns AS `d, read_text('PLACE') --`",
-        "SELECT table_name AS `n\", content FROM read_text('PLACE') --` FROM information_schema.ins_columns",
-        "SELECT 1 FROM information_schema.ins_columns WHERE 'a' IN (SELECT content FROM information_schema.`read_text('PLACE')`)",
-        "SELECT table_name FROM information_schema.ins_columns ORDER BY `1; COPY (SELECT 1) TO 'PLACE.written'; --`",
-        "SELECT getenv('HOME') FROM information_schema.ins_columns",
-        "SELECT current_setting('home_directory') FROM information_schema.ins_columns",
-        "SELECT generate_series(1, 1000000000) FROM information_schema.ins_columns",
+        "SELECT 1 AS 'x, content FROM read_text(''PLACE'') -- ' FROM information_schema.ins_stables",
+        "SELECT 1 AS 'x; COPY (SELECT 1) TO ''PLACE.written'' -- ' FROM information_schema.ins_stables",
+        "SELECT `1 AS x, content FROM read_text`('PLACE') FROM information_schema.ins_stables",
+        "SELECT read_text('PLACE') FROM information_schema.ins_stables",
+        "SELECT stable_name FROM information_schema.ins_stables AS `d, read_text('PLACE') --`",
+        "SELECT stable_name AS `n\", content FROM read_text('PLACE') --` FROM information_schema.ins_stables",
+        "SELECT 1 FROM information_schema.ins_stables WHERE 'a' IN (SELECT content FROM information_schema.`read_text('PLACE')`)",
+        "SELECT stable_name FROM information_schema.ins_stables ORDER BY `1; COPY (SELECT 1) TO 'PLACE.written'; --`",
+        "SELECT getenv('HOME') FROM information_schema.ins_stables",
+        "SELECT current_setting('home_directory') FROM information_schema.ins_stables",
+        "SELECT generate_series(1, 1000000000) FROM information_schema.ins_stables",
     ],
 )
 def test_no_text_of_a_user_becomes_text_of_the_engine(text: str, tmp_path: Path) -> None:

@@ -160,6 +160,45 @@ def test_columns_and_tags() -> None:
     assert ("v", "VIRTUAL_NORMAL_TABLE", "v", "") in noted
 
 
+def test_child_tables_have_the_columns_of_their_supertable() -> None:
+    here = Here()
+    here.redis.hset(names.children(7), mapping={"c1": "{}", "born": "{}"})
+    found = rows(TableLists(here.viewer).columns(), "table_name", "table_type", "col_name")
+    assert sorted(row for row in found if row[1] == "CHILD_TABLE") == [
+        ("born", "CHILD_TABLE", "ts"),
+        ("born", "CHILD_TABLE", "v"),
+        ("c1", "CHILD_TABLE", "ts"),
+        ("c1", "CHILD_TABLE", "v"),
+    ]
+    scope = ListScope("d", table="born")
+    one = rows(TableLists(here.viewer).columns(scope), "table_name", "table_type")
+    assert [row for row in one if row[1] == "CHILD_TABLE"] == [("born", "CHILD_TABLE")] * 2
+    assert TableLists(here.viewer).columns(ListScope("none")).num_rows == 0
+
+
+def test_types_and_sizes_of_columns_are_as_drivers_read_them() -> None:
+    kinds = (
+        ColumnType("TIMESTAMP"),
+        ColumnType("VARCHAR", 24),
+        ColumnType("NCHAR", 20),
+        ColumnType("VARBINARY", 8),
+        ColumnType("DECIMAL", precision=20, scale=4),
+    )
+    typed = tuple(Column(f"c{at}", kind) for at, kind in enumerate(kinds))
+    here = Here()
+    here.catalog.put(dataclasses.replace(PLAIN, versions=(TableVersion(108, typed),)))
+    found = rows(
+        TableLists(here.viewer).columns(), "table_name", "col_name", "col_type", "col_length"
+    )
+    assert [row[2:] for row in found if row[0] == "p"] == [
+        ("TIMESTAMP", 8),
+        ("VARCHAR(24)", 26),
+        ("NCHAR(20)", 82),
+        ("VARBINARY", 10),
+        ("DECIMAL(20,4)", 16),
+    ]
+
+
 def test_who_sees_what() -> None:
     ann = User(900, "ann", "", grants=(Grant("READ", 8),))
     here = Here(ann)
