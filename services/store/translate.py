@@ -17,6 +17,7 @@ from penstock.sql.relational import AGGREGATE_NAMES, binding_of, note
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
 from services.store.conversions import assure, convert
+from services.store.finite import keep_finite
 from services.store.functions import FUNCTIONS, arguments, function_name
 from services.store.times import interval
 
@@ -32,6 +33,7 @@ def query(tree: exp.Query, context: Context) -> str:
     """
     converted = tree.copy()
     convert(converted, context.timezone)
+    keep_finite(converted, context)
     selected = converted.transform(_select, context, copy=False)
     rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
