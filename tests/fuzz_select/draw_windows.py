@@ -9,6 +9,9 @@ from tests.fuzz_select.drawing import Drawing
 from tests.fuzz_select.kinds import SMALL
 from tests.fuzz_select.tree import Apply, Expression, Value, Window
 
+#: columns that change within a table
+_STATES = ("o", "n", "i", "s")
+
 
 def window(at: Drawing, step: int, *, of_one_table: bool) -> Window:
     """Return a window clause.
@@ -45,9 +48,9 @@ def _state(at: Drawing, step: int) -> Window:
 
 
 def _state_of(at: Drawing) -> Expression:
-    column = at.expressions.column("BOOL", SMALL, "VARCHAR", "INT")
-    if column is not None and at.dice.random() < 0.7:
-        return column
+    columns = [c for c in at.expressions.columns if c.name in _STATES]
+    if at.dice.random() < 0.7:
+        return at.dice.choice(columns)
     one, two = (Value(SMALL, number, str(number)) for number in (1, 2))
     return Apply(operations.if_of(SMALL), (at.expressions.condition(1), one, two))
 

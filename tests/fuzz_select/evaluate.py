@@ -69,7 +69,8 @@ def _aggregate(node: Aggregate, place: Place) -> Any:
         return len(place.group)
     values = [evaluate(node.of, place.at(row)) for row in place.group]
     if node.name == "last_row":
-        return values[-1] if values else None
+        latest = values[-1] if values else None
+        return None if is_nan(latest) else latest
     known = [v for v in values if v is not None and not is_nan(v)]
     if node.distinct:
         known = list({key(v): v for v in known}.values())
