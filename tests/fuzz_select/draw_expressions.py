@@ -23,6 +23,9 @@ _COMPARABLE = (NUMBERS, TEXT, ("TIMESTAMP",), ("BOOL",))
 #: whole numbers whose bits are combined
 _WITH_BITS = ("INT", SMALL, "BIGINT", "TINYINT", "BIGINT UNSIGNED")
 
+#: kinds that a condition can be about which reads less
+_NARROWING = ("TIMESTAMP", "INT", SMALL, "BIGINT", "DOUBLE", "VARCHAR")
+
 
 def text_of(value: str) -> str:
     """Return a text as a statement has it."""
@@ -92,6 +95,29 @@ class ExpressionDrawer:
             )
         )
         return made(depth)
+
+    def plain_condition(self) -> Expression:
+        """Return comparisons of columns with constants, without parentheses: a store reads less
+        for them.
+        """
+        given = [self._plain_comparison() for _ in range(self.dice.choice((1, 1, 2)))]
+        return (
+            given[0] if len(given) == 1 else Apply(operations.bare(operations.LOGIC[0]), (*given,))
+        )
+
+    def _plain_comparison(self) -> Expression:
+        columns = [c for c in self.columns if c.kind in _NARROWING]
+        # mostly a range of times
+        times = [c for c in columns if c.kind == "TIMESTAMP"]
+        column = self.dice.choice(times if times and self.dice.random() < 0.6 else columns)
+        values = [self._constant(column.kind) for _ in "ab"]
+        if self.dice.random() < 0.2:
+            kinds = (column.kind, values[0].kind, values[1].kind)
+            operation = operations.between(*kinds, negated=False)
+            return Apply(operations.bare(operation), (column, *values))
+        symbol = self.dice.choice(("=", "<", "<=", ">", ">="))
+        operation = operations.comparison(symbol, column.kind, values[0].kind)
+        return Apply(operations.bare(operation), (column, values[0]))
 
     # ---------------------------------------------------------------- operations
 

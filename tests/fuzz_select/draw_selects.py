@@ -64,10 +64,17 @@ class SelectDrawer:
         )
         return shape()
 
+    def draw_from_table(self) -> Select:
+        """Return a SELECT of rows of one table."""
+        return self._rows_of(self._table_source())
+
     # ---------------------------------------------------------------- shapes
 
     def _plain(self, *, exact: bool = False) -> Select:
-        at = self._from(self._any_source())
+        return self._rows_of(self._any_source(), exact=exact)
+
+    def _rows_of(self, source: Source, *, exact: bool = False) -> Select:
+        at = self._from(source)
         at.exact = exact or self._dice.random() < 0.5
         items = tuple(self._item(at) for _ in range(self._dice.randint(1, 4)))
         select = Select(items, at.source, self._where(at))
@@ -210,6 +217,8 @@ class SelectDrawer:
             return None
         if not at.in_window and self._dice.random() < 0.25:
             return self._subquery(at)
+        if isinstance(at.source, TableSource) and self._dice.random() < 0.5:
+            return at.expressions.plain_condition()
         return at.expressions.condition(2)
 
     def _subquery(self, at: Drawing) -> Expression:
@@ -273,6 +282,8 @@ class SelectDrawer:
             return query
         exact = isinstance(query, Union) or not any(map(rough, query.items))
         order = self._order(query, every=exact)
+        if isinstance(query, Select) and self._dice.random() < 0.3:
+            query = replace(query, by_place=True)
         if roll < 0.7 or not exact or not limited:
             return replace(query, order=order)
         return self._limit(query, order)

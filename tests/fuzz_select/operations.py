@@ -9,6 +9,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from penstock.sql.compile import compile_expression
@@ -139,6 +140,11 @@ def comparison(symbol: str, left: str, right: str) -> Operation:
         return None if found is None else _COMPARISONS[symbol](found, 0)
 
     return Operation(f"({{0}} {symbol} {{1}})", (left, right), "BOOL", compute)
+
+
+def bare(operation: Operation) -> Operation:
+    """Return an operation without the parentheses around it."""
+    return replace(operation, text=operation.text[1:-1])
 
 
 SYMBOLS = tuple(_COMPARISONS)

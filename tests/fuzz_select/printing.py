@@ -76,11 +76,17 @@ def _select(tree: Select) -> str:
         if clause == "GROUP BY" and tree.window is not None:
             parts.append(_window(tree.window, qualified))
         if keys:
-            texts = [expression(key, qualified=qualified) for key in keys]
+            texts = [_key(key, tree, clause, qualified) for key in keys]
             parts.append(f"{clause} {', '.join(texts)}")
     if tree.having is not None:
         parts.append(f"HAVING {expression(tree.having, qualified=qualified)}")
     return " ".join(parts) + _tail(tree)
+
+
+def _key(key: Expression, tree: Select, clause: str, qualified: bool) -> str:
+    if clause == "GROUP BY" and tree.by_place and key in tree.items:
+        return str(tree.items.index(key) + 1)
+    return expression(key, qualified=qualified)
 
 
 def _source(source: Source) -> str:
@@ -120,7 +126,9 @@ def _window(window: Window, qualified: bool) -> str:
 def _tail(tree: Query) -> str:
     text = ""
     if tree.order:
-        text += f" ORDER BY {', '.join(map(_ordered, tree.order))}"
+        by_place = isinstance(tree, Select) and tree.by_place
+        items = [_ordered(item, by_place=by_place) for item in tree.order]
+        text += f" ORDER BY {', '.join(items)}"
     if tree.limit is not None:
         text += f" LIMIT {tree.limit}"
     if tree.offset is not None:
@@ -128,6 +136,7 @@ def _tail(tree: Query) -> str:
     return text
 
 
-def _ordered(item: Ordered) -> str:
+def _ordered(item: Ordered, *, by_place: bool) -> str:
     nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[item.nulls_first]
-    return f"c{item.place}{' DESC' if item.descending else ''}{nulls}"
+    column = str(item.place + 1) if by_place else f"c{item.place}"
+    return f"{column}{' DESC' if item.descending else ''}{nulls}"

@@ -26,6 +26,9 @@ def corpus_text(trial: Trial, fault: Fault) -> str:
     for table in trial.world.tables:
         if words & {table.name, *table.children}:
             parts += _table(table, words)
+    if trial.refused:
+        parts.append(f"statement error {trial.refused}\n{trial.sql}")
+        return "\n\n".join(parts) + "\n"
     letters = "".join(LETTERS[kind] for kind in output_kinds(trial.query))
     sort = "" if trial.query.order else " rowsort"
     rows = ["  ".join(_cells(row, letters, trial.zone)) for row in trial.wanted]

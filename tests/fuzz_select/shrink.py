@@ -100,8 +100,9 @@ def _smaller_selects(select: Select) -> Iterator[Select]:
     for clause in ("where", "having"):
         if getattr(select, clause) is not None:
             yield replace(select, **{clause: None})
-    if select.distinct:
-        yield replace(select, distinct=False)
+    for flag in ("distinct", "by_place"):
+        if getattr(select, flag):
+            yield replace(select, **{flag: False})
     for clause in ("partition", "group"):
         keys = getattr(select, clause)
         for i in range(len(keys)):

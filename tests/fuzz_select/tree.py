@@ -169,6 +169,8 @@ class Select:
     order: tuple[Ordered, ...] = ()
     limit: int | None = None
     offset: int | None = None
+    #: ORDER BY and GROUP BY name columns of the answer by their numbers
+    by_place: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tests.fuzz_select.compare import rows_of, same_value, wrong_rows, wrong_typ
 from tests.fuzz_select.draw_selects import SelectDrawer
 from tests.fuzz_select.engines import RandomStore, values_in_stream
 from tests.fuzz_select.evaluate import Place, evaluate
+from tests.fuzz_select.mistakes import spoil
 from tests.fuzz_select.tables import World, draw_world
 from tests.fuzz_select.tree import (
     Exists,
@@ -30,6 +31,8 @@ from tests.sql.rows import ZONES
 
 #: cases that share the rows of one world
 BATCH = 25
+#: part of the cases that have a mistake in them
+MISTAKEN = 0.04
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Trial:
     query: Query
     zone: str
     world: World
+    #: code of the error that must come, because there is a mistake in the query
+    refused: str = ""
 
     @property
     def sql(self) -> str:
@@ -64,7 +69,12 @@ def draw_trial(seed: str, number: int) -> Trial:
     world = draw_world(random.Random(f"{seed}/world {number // BATCH}"))
     dice = random.Random(f"{seed}/{number}")
     zone = dice.choice(ZONES)
-    return Trial(f"{seed}/{number}", SelectDrawer(dice, world, zone).draw(), zone, world)
+    drawer = SelectDrawer(dice, world, zone)
+    name = f"{seed}/{number}"
+    if dice.random() < MISTAKEN:
+        query, code = spoil(dice, drawer.draw_from_table())
+        return Trial(name, query, zone, world, code)
+    return Trial(name, drawer.draw(), zone, world)
 
 
 def judge(trial: Trial, store: RandomStore | None = None) -> Fault | None:
@@ -77,8 +87,13 @@ def judge(trial: Trial, store: RandomStore | None = None) -> Fault | None:
 
 def _judge(trial: Trial, store: RandomStore) -> Fault | None:
     try:
+        if trial.refused:
+            store.ask(trial.sql, trial.zone)
+            return Fault("answered", f"it is not refused with {trial.refused}")
         return _judge_store(trial, store) or _judge_streams(trial)
     except PenstockError as error:
+        if error.code == trial.refused:
+            return None
         return Fault(f"error {error.code}", str(error))
 
 
