@@ -9,38 +9,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 
-from tests.fuzz_select.engines import RandomStore
-from tests.fuzz_select.report import corpus_text
-from tests.fuzz_select.shrink import shrink
-from tests.fuzz_select.trial import BATCH, Fault, Trial, draw_trial, judge
+from tests.fuzz_select.batch import try_batch
+from tests.fuzz_select.trial import BATCH
 
 _PROCESSES = 2
-
-
-def _judge_or_nothing(trial: Trial) -> Fault | None:
-    """Judge a smaller case; one whose tree makes no sense has no fault."""
-    try:
-        return judge(trial)
-    except (KeyError, IndexError, AssertionError, TypeError, ValueError):
-        return None
-
-
-def _try(seed: str, numbers: range) -> list[str]:
-    """Return texts of the cases that fail, shrunk."""
-    trials = [draw_trial(seed, number) for number in numbers]
-    failed = []
-    with tempfile.TemporaryDirectory() as directory:
-        store = RandomStore(trials[0].world, Path(directory))
-        for trial in trials:
-            fault = judge(trial, store)
-            if fault is not None:
-                failed.append(corpus_text(*shrink(trial, fault, _judge_or_nothing)))
-    return failed
 
 
 def main() -> int:
@@ -55,8 +32,9 @@ def main() -> int:
     )
     given = parser.parse_args()
     batches = [range(i, min(i + BATCH, given.cases)) for i in range(0, given.cases, BATCH)]
-    with ProcessPoolExecutor(_PROCESSES) as pool:
-        tried = pool.map(_try, [given.seed] * len(batches), batches)
+    # polars has begun threads here, and forked ones would never run
+    with ProcessPoolExecutor(_PROCESSES, get_context("spawn")) as pool:
+        tried = pool.map(try_batch, [given.seed] * len(batches), batches)
         failed = [text for texts in tried for text in texts]
     if failed:
         given.out.write_text("\n".join(failed))

@@ -48,7 +48,7 @@ def test_every_function_of_the_registry_can_be_drawn() -> None:
 
 def test_what_is_limited_is_ordered_by_every_column() -> None:
     for trial in TRIALS:
-        if trial.query.limit is not None:
+        if trial.query.limit is not None and not trial.refused:
             select = getattr(trial.query, "left", trial.query)
             assert len(trial.query.order) == len(select.items), trial.sql
 
