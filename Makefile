@@ -22,7 +22,7 @@ SINCE ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz mutants
+.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
 
 help:  ## show this list
@@ -94,6 +94,9 @@ conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] 
 fuzz: setup  ## random streams on the kernels against a slow calculator, 2,000 cases; failing ones are shrunk to a case file [SEED=TEXT] [CASES=N] [OUT=FILE]
 	@POLARS_MAX_THREADS=1 $(PY) -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(filter command line environment,$(origin CASES)),--cases $(CASES)) $(if $(OUT),--out $(OUT))
 
+fuzz-select: setup  ## random SELECTs over random rows against plain Python, the kernels and streams, 3,000 cases; failing ones are shrunk to statements of the corpus [SEED=TEXT] [CASES=N] [OUT=FILE]
+	@POLARS_MAX_THREADS=1 $(PY) -m tests.fuzz_select $(if $(SEED),--seed $(SEED)) $(if $(filter command line environment,$(origin CASES)),--cases $(CASES)) $(if $(OUT),--out $(OUT))
+
 # each mutant costs its tests once, so time is what it takes
 mutants: setup  ## small faults put into a copy of the code, and whether its tests notice; a seeded sample [ONLY=windows|processor|codec|lease] [MINUTES=N] [SEED=TEXT] [OUT=FILE]
 	@$(PY) -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
@@ -127,6 +130,7 @@ nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
 	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
+	@$(MAKE) --no-print-directory fuzz-select SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done

@@ -40,20 +40,20 @@ def _place(items: list[str], matches: Callable[[str], bool]) -> int:
     return next((i for i, item in enumerate(items, 1) if matches(item)), 0)
 
 
-def _like(text: str, pattern: str) -> bool:
+def like(text: str, pattern: str) -> bool:
     """Match letter by letter; a backslash takes `%`, `_` and itself as they are."""
     if not pattern:
         return not text
     head = pattern[0]
     if head == "%":
-        return any(_like(text[i:], pattern[1:]) for i in range(len(text) + 1))
+        return any(like(text[i:], pattern[1:]) for i in range(len(text) + 1))
     rest = pattern[1:]
     if head == "\\" and rest and rest[0] in "%_\\":
         head, rest = rest[0], rest[1:]
-        return text[:1] == head and _like(text[1:], rest)
+        return text[:1] == head and like(text[1:], rest)
     if not text:
         return False
-    return head in ("_", text[0]) and _like(text[1:], rest)
+    return head in ("_", text[0]) and like(text[1:], rest)
 
 
 def _strip(text: str, what: str, front: bool, end: bool) -> str:
@@ -122,7 +122,7 @@ TEXTS: list[Case] = [
 ]
 #: operators on text that a registry has no entry for
 OPERATORS: list[Case] = [
-    (f"s LIKE '{written}'", of(lambda t, pattern=pattern: _like(t, pattern), "s"))
+    (f"s LIKE '{written}'", of(lambda t, pattern=pattern: like(t, pattern), "s"))
     for written, pattern in (
         ("a\\\\_b", "a\\_b"),
         ("a\\_b", "a\\_b"),

@@ -121,10 +121,12 @@ _READABLE = (
 def make_rows() -> list[dict[str, Any]]:
     """Return the rows: the same ones each time."""
     dice = random.Random(29)
-    return [_row(dice, i) for i in range(COUNT)]
+    return [draw_row(dice, i) for i in range(COUNT)]
 
 
-def _row(dice: random.Random, number: int) -> dict[str, Any]:
+def draw_row(dice: random.Random, number: int) -> dict[str, Any]:
+    """Return one row; every 37th has no time."""
+
     def whole(bits: int, unsigned: bool = False) -> int | None:
         low = 0 if unsigned else -(2 ** (bits - 1))
         high = 2**bits - 1 if unsigned else 2 ** (bits - 1) - 1

@@ -63,6 +63,13 @@ def same(letters: str, wanted: tuple[str, ...], found: tuple[str, ...]) -> bool:
     )
 
 
+def shown(value: Any, kind: str, timezone: str) -> str:
+    """Return the text of one value of a type letter; a time is milliseconds."""
+    if value is None:
+        return NULL
+    return _moment(value, 1000, timezone) if kind == "M" else _SHOW.get(kind, _text)(value)
+
+
 def _close(wanted: str, found: str) -> bool:
     if NULL in (wanted, found):
         return wanted == found

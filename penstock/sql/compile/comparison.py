@@ -30,6 +30,13 @@ _OPERATORS: dict[type[exp.Expr], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     exp.GTE: operator.ge,
 }
 
+_TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+
 
 def _not(compiler: Compiler, node: exp.Not) -> Compiled:
     return Compiled(~compiler.truth(node.this), BOOL)
@@ -56,6 +63,11 @@ def compare(
     node: exp.Expr,
 ) -> pl.Expr:
     """Compare two values in a type that both have a form in; *node* is where errors point."""
+    if left.literal and not right.literal:
+        # a constant stands behind: polars gives one value for all rows where the other side is a
+        # choice that is a constant in each of them
+        left, right = right, left
+        operation = _TURNED.get(operation, operation)
     a, b = _align(compiler, left, right, node)
     return _OPERATORS[operation](a, b)
 

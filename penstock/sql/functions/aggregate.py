@@ -209,10 +209,10 @@ AGGREGATES: dict[str, AggregateFunction] = {
         ),
         AggregateFunction(
             "last_row",
-            "Value of the latest row, NULL too.",
+            "Value of the latest row, NULL too; NaN is NULL.",
             "any",
             _same,
-            duckdb=duck.by_time("last_row", "arg_max_null", with_null=True),
+            duckdb=duck.by_time("last_row", "arg_max_null"),
             chooses=True,
         ),
         AggregateFunction(

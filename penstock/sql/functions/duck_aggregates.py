@@ -111,16 +111,14 @@ def count(args: Arguments, scope: QueryScope) -> exp.Expr:
     return _COUNT(args, scope)
 
 
-def by_time(name: str, function: str, *, with_null: bool = False) -> DuckForm:
+def by_time(name: str, function: str) -> DuckForm:
     """Return the form of an aggregate that picks a value by the time of its row.
 
     Args:
         name: of the function.
-        function: of DuckDB's that picks it.
-        with_null: the row counts, too, whose value is NULL.
+        function: of DuckDB's that picks it. To one that takes NULL, too, NaN is NULL.
     """
-    value = "x" if with_null else KNOWN
-    pick = macro(name, f"(x, ts) AS {function}({value}, ts)", calls=() if with_null else (NAN,))
+    pick = macro(name, f"(x, ts) AS {function}({KNOWN}, ts)", calls=(NAN,))
 
     def make(args: Arguments, scope: QueryScope) -> exp.Expr:
         assert scope.time is not None  # the binder has seen to it

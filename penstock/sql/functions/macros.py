@@ -2,7 +2,7 @@
 
 DuckDB writes an argument as often as a macro names it, so that what is nested would double with
 each level. A macro that needs a value twice takes it through `list_transform`, which computes it
-once.
+once. Fields of such a value are written `it['n']`: `it.n` is a column where a table is called `it`.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ def by_type(name: str, whole: str, floating: str, more: str = "") -> DuckForm:
 
 #: moves the digit where a number is cut or rounded to the point, and back
 _AT_DIGITS = (
-    "list_transform([{{'v': CAST(@ AS DOUBLE), 'n': n, 's': pow(10.0, abs(n))}}], lambda p:"
-    " CASE WHEN p.n >= 0 THEN CASE WHEN isfinite({whole}(p.v * p.s) / p.s)"
-    " THEN {whole}(p.v * p.s) / p.s ELSE p.v END"
-    " WHEN p.n < 0 THEN {whole}(p.v / p.s) * p.s END)[1]"
+    "list_transform([{{'v': CAST(@ AS DOUBLE), 'n': n, 's': pow(10.0, abs(n))}}], lambda it:"
+    " CASE WHEN it['n'] >= 0 THEN CASE WHEN isfinite({whole}(it['v'] * it['s']) / it['s'])"
+    " THEN {whole}(it['v'] * it['s']) / it['s'] ELSE it['v'] END"
+    " WHEN it['n'] < 0 THEN {whole}(it['v'] / it['s']) * it['s'] END)[1]"
 )
 _WHOLE_AT_DIGITS = (
     "list_transform([{{'v': CAST(@ AS HUGEINT), 'n': n,"
-    " 'u': CAST(pow(10.0, greatest(0, least(-n, 20))) AS HUGEINT)}}], lambda p:"
-    " CASE WHEN p.n >= 0 THEN p.v WHEN p.n < 0 THEN"
-    " sign(p.v) * ((abs(p.v){half}) // p.u * p.u) END)[1]"
+    " 'u': CAST(pow(10.0, greatest(0, least(-n, 20))) AS HUGEINT)}}], lambda it:"
+    " CASE WHEN it['n'] >= 0 THEN it['v'] WHEN it['n'] < 0 THEN"
+    " sign(it['v']) * ((abs(it['v']){half}) // it['u'] * it['u']) END)[1]"
 )
 
 
@@ -66,7 +66,7 @@ def at_digits(name: str, whole: str, *, nearest: bool) -> DuckForm:
     """Return the form of a function that rounds or cuts at a digit, `n` behind the point."""
     return by_type(
         name,
-        _WHOLE_AT_DIGITS.format(half=" + p.u // 2" if nearest else ""),
+        _WHOLE_AT_DIGITS.format(half=" + it['u'] // 2" if nearest else ""),
         _AT_DIGITS.format(whole=whole),
         ", n",
     )

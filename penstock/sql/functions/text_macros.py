@@ -9,10 +9,11 @@ LENGTH = macro("length", "(x VARCHAR) AS strlen(x)", "(x BLOB) AS octet_length(x
 POSITION = macro("position", "(what, x) AS strpos(x, what)")
 #: parts from the front, and from the end where the text is as long
 _PART = (
-    "list_transform([{{'t': x, 'p': CAST(p AS BIGINT), 'n': {n}}}], lambda v: CASE"
-    " WHEN v.t IS NULL OR v.p IS NULL OR v.n IS NULL THEN NULL"
-    " WHEN v.p > 0 THEN substring(v.t, v.p, v.n)"
-    " WHEN v.p < 0 AND length(v.t) + v.p >= 0 THEN substring(v.t, length(v.t) + v.p + 1, v.n)"
+    "list_transform([{{'t': x, 'p': CAST(p AS BIGINT), 'n': {n}}}], lambda it: CASE"
+    " WHEN it['t'] IS NULL OR it['p'] IS NULL OR it['n'] IS NULL THEN NULL"
+    " WHEN it['p'] > 0 THEN substring(it['t'], it['p'], it['n'])"
+    " WHEN it['p'] < 0 AND length(it['t']) + it['p'] >= 0"
+    " THEN substring(it['t'], length(it['t']) + it['p'] + 1, it['n'])"
     " ELSE '' END)[1]"
 )
 SUBSTR = macro(
