@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
+from penstock.duck.types import duck_type
+from penstock.sql.functions.moments import MAKERS
 from penstock.sql.plan import Aggregate, Interval, StreamPlan
+from penstock.sql.relational import Output, TableColumns
 from services.store.relation import quote
 
 _UTC = ("UTC", "Etc/UTC")
@@ -44,6 +47,27 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     )
     groups = ", ".join(["_wstart", *(f"_k{i}" for i in range(len(plan.keys)))])
     return f"SELECT {listed} FROM ({writer.labelled(step, shift, rows)}) GROUP BY {groups}"
+
+
+def named(windows: str, columns: TableColumns) -> str:
+    """Return the SQL of windows that `sql` computes under the names of *columns*, times as
+    timestamps.
+    """
+    inside = [f"_c{number}" for number in range(len(columns.columns))]
+    shown = ", ".join(
+        f"CAST({_time(name, output)} AS {_duck_type(output)}) AS {quote(output.name)}"
+        for name, output in zip(inside, columns.columns, strict=True)
+    )
+    return f"SELECT {shown} FROM ({windows}) AS _windows({', '.join(inside)})"
+
+
+def _time(name: str, output: Output) -> str:
+    """Return the SQL of a value, which is ticks where it is a time."""
+    return f"{MAKERS[output.precision]}({name})" if output.type.kind == "TIMESTAMP" else name
+
+
+def _duck_type(output: Output) -> str:
+    return duck_type(output.type.kind, output.precision, str(output.type))
 
 
 def _step(plan: StreamPlan, window: Interval) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -13,9 +13,8 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.duck import Engine
-from penstock.duck.helpers import install
 from penstock.duck.types import duck_type
-from penstock.errors import PenstockError, SqlSemanticError
+from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
 from penstock.sql.functions import QUERY_ONLY
 from penstock.sql.planning.view import SchemaView
@@ -23,10 +22,12 @@ from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context, columns_of
+from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
+from services.store.plans import KnownQuery, Plan, Reading, cut
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import EVERYTHING, Scope, scope_of
@@ -38,6 +39,8 @@ from services.store.windowed import evaluate
 
 #: functions that a query may call; user-defined ones come to these
 _KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys()
+#: nanoseconds to a moment at which `now` and `today()` are other times
+_LATER = 400 * 86_400 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,19 @@ class _RelationNames:
                 return name
 
 
+@dataclass(frozen=True)
+class _Translated:
+    """A query as DuckDB gets it: `query_text` is what the tree becomes in its context, and `text`
+    has the rows of its tables, too.
+    """
+
+    tree: exp.Query
+    context: Context
+    query_text: str
+    text: str
+    outputs: tuple[Output, ...]
+
+
 class QueryRun:
     """State of one query."""
 
@@ -78,10 +94,9 @@ class QueryRun:
     ) -> None:
         self._source = source
         self._external_rows = external_rows
-        self._images = images
         self._engine = engine
         self._request = request
-        self._max_rows = max_rows
+        self._execution = Execution(source, images, engine, max_rows)
         self._names = _RelationNames(request.statement)
         self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
@@ -89,11 +104,18 @@ class QueryRun:
         self._resolved: dict[tuple[str, str], ResolvedTable] = {}
         #: relations that stand for tables and computed windows
         self._relations: set[str] = set()
+        #: relation → SQL of a table's rows
+        self._rows: dict[str, str] = {}
         self._tables: dict[str, BoundTable] = {}
         #: columns of computed windows, by relation
         self._windows: dict[str, TableColumns] = {}
-        #: "topic:partition" → offset of the first record that was not read
-        self.positions: dict[str, int] = {}
+        #: what DuckDB was given, once it is known
+        self._translated: _Translated | None = None
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Where each log was read to: "topic:partition" → offset of the next record."""
+        return self._execution.positions
 
     def resolve(self, table: exp.Table) -> ResolvedTable:
         """Find a table that the query names; each is looked for once. Raises SqlError."""
@@ -115,13 +137,8 @@ class QueryRun:
             return self._fetch_external(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
             )
-        views, _ = self._images.of(found.table)
-        for partition, view in views.items():
-            place = f"{found.table.topic}:{partition}"
-            self.positions[place] = min(view.next, self.positions.get(place, view.next))
-        return self._source.relation(
-            con, prefix, found, self._images, places=self._places(found.table), scope=scope
-        )
+        places = tuple(self._places(found.table))
+        return self._execution.read(Reading(prefix, found, scope, places))
 
     def _places(self, table: Table) -> list[str]:
         """Return the virtual columns that the query names and the table has no columns of its own
@@ -164,17 +181,33 @@ class QueryRun:
     def view(self) -> SchemaView:
         return self._source.view()
 
+    def known(self) -> KnownQuery | None:
+        """Return the plan that gave the answer, for the same query at any other moment; None: it
+        cannot serve again.
+        """
+        done = self._translated
+        if done is None or self._functions or any(f.external for f in self._resolved.values()):
+            return None
+        readings = self._execution.readings
+        texts = cut(done.text, [rows for _, rows in readings])
+        later = replace(done.context, moment=self._moment + _LATER, needed={})
+        if texts is None or query(done.tree, later) != done.query_text:
+            return None
+        plan = Plan(
+            texts,
+            tuple(reading for reading, _ in readings),
+            done.outputs,
+            tuple(done.context.needed.values()),
+        )
+        return KnownQuery(plan, self._resolved)
+
     def result(self) -> pa.Table:
         """Compute the answer. Raises PenstockError, duckdb.Error."""
         answer = self._answer_elsewhere()
         if answer is not None:
             return answer
         tree = self._request.statement.query.copy()
-        for node in tree.find_all(exp.Table):
-            found = self.resolve(node)
-            for table in self._source.tables(found):
-                self._images.of(table)
-        self._engine.confine(self._images.files())
+        self._execution.open([self.resolve(node) for node in tree.find_all(exp.Table)])
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
             if select.args.get("window") is not None:
                 tree = self._compute_windows(tree, select)
@@ -191,26 +224,14 @@ class QueryRun:
         )
         check_times(tree, self._request.statement, self._request.timezone)
         tree = limit_partitions(tree, self._request.statement, context)
-        text = query(tree, context)
-        installed = install(
-            self._engine.con, context.needed.values(), self._request.statement.source
-        )
+        text = own = query(tree, context)
         if _is_unordered(tree):
-            text = f"SELECT * FROM ({text}) LIMIT {self._max_rows + 1}"
-        try:
-            arrow = self._engine.answer(text)
-        except duckdb.Error:
-            installed.raise_failure()
-            raise
-        installed.remove()
-        if arrow.num_rows > self._max_rows:
-            raise PenstockError(
-                f"more than {self._max_rows} rows",
-                code="E_RESULT_TOO_LARGE",
-                hint="narrow the query, or use `penstock export`",
-            )
-        fields = zip(arrow.schema, bound.outputs, strict=True)
-        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+            text = f"SELECT * FROM ({text}) LIMIT {self._execution.max_rows + 1}"
+        text = _with_rows(self._rows, text)
+        self._translated = _Translated(tree, context, own, text, bound.outputs)
+        return self._execution.answer(
+            text, bound.outputs, context.needed.values(), self._request.statement.source
+        )
 
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""
@@ -271,8 +292,8 @@ class QueryRun:
         )
 
     def _bind(self, tree: exp.Query, table: exp.Table) -> None:
-        """Make *table* a temporary view and let the tree name it; its alias stays what the query
-        calls it.
+        """Make *table* a relation and let the tree name it; its alias stays what the query calls
+        it.
         """
         if table.name in self._relations and not table.db:
             return
@@ -285,7 +306,7 @@ class QueryRun:
         else:
             scope = scope_of(table, found.table, self._request.timezone)
             rows = self.relation(self._engine.con, name, found, scope)
-        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
+        self._rows[name] = rows
         self._relations.add(name)
         columns = (*found.table.columns, *found.table.tags)
         self._tables[alias] = BoundTable(name, tuple(c.name for c in columns))
@@ -307,14 +328,22 @@ class QueryRun:
             self._moment,
         )
         name = self._names.make()
-        self._engine.con.register(name, rows.frame.to_arrow())
+        if rows.sql:
+            self._rows[name] = rows.sql
+        else:
+            self._engine.con.register(name, rows.frame.to_arrow())
         self._relations.add(name)
         self._windows[name] = rows.columns
         outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
         for key in ("order", "limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
-        keep_limits(select, outer, rows.frame.columns[0], rows.keys)
+        start = rows.frame.columns[0]
+        if rows.sql and not any(map(select.args.get, ("order", "distinct"))):
+            # the rows of a frame are in the order of time
+            time = exp.column(start, quoted=True)
+            outer.set("order", exp.Order(expressions=[exp.Ordered(this=time)]))
+        keep_limits(select, outer, start, rows.keys)
         if outer.args.get("order") is not None:
             outer.set(
                 "order",
@@ -326,6 +355,16 @@ class QueryRun:
         return tree
 
 
+def _with_rows(relations: Mapping[str, str], text: str) -> str:
+    """Return *text* with the relations that it reads. They are no views: DuckDB would look for
+    their columns once when it makes a view, and again when it reads it.
+    """
+    if not relations:
+        return text
+    rows = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in relations.items())
+    return f"WITH {rows} ({text})"
+
+
 def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
     """Let ORDER BY count(*) mean the output column called so."""
     text = node.meta.get("sql") or (
@@ -333,13 +372,6 @@ def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:
     )
     name = outputs.get(str(text).lower())
     return exp.column(name, quoted=True) if name else node
-
-
-def _with_type(field: pa.Field, output: Output) -> pa.Field:
-    """Let a field of the answer say its column type; of NULL nobody knows one."""
-    if output.type.kind == "NULL":
-        return field
-    return field.with_metadata({"type": str(output.type)})
 
 
 def _is_unordered(tree: exp.Query) -> bool:

@@ -5,7 +5,7 @@ that are there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import duckdb
@@ -56,13 +56,14 @@ class Tables(Protocol):
 class Windows:
     """Result of a window select: `frame` has the output columns (times as timestamps), `shown`
     those that were asked for, `columns` the types of all. `keys` name columns of it that tell
-    partitions apart.
+    partitions apart. Where DuckDB computes the rows, `sql` does so, and the frame is empty.
     """
 
     frame: pl.DataFrame
     shown: list[str]
     columns: TableColumns
     keys: list[str]
+    sql: str = ""
 
 
 class _Rows:
@@ -111,17 +112,12 @@ def evaluate(
     # DuckDB's windows have no number of their partition
     grouped = interval_sql.sql(plan, source_rows) if whole and not limited else None
     if grouped is not None:
-        return _shape(plan, _grouped(con, plan, grouped), select, [])
+        windows = _shape(plan, None, select, [])
+        return replace(windows, sql=interval_sql.named(grouped, windows.columns))
     rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     keys = _partition_columns(plan) if limited else []
     return _shape(plan, emission.rows, select, keys)
-
-
-def _grouped(con: duckdb.DuckDBPyConnection, plan: StreamPlan, text: str) -> pl.DataFrame:
-    """The windows that DuckDB has computed, as the kernels give them."""
-    rows = pl.DataFrame(con.sql(text).to_arrow_table())
-    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
 
 
 def _plan(

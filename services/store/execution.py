@@ -1,0 +1,97 @@
+"""A planned query run by DuckDB: the rows of its tables as of one moment, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import duckdb
+import pyarrow as pa
+
+from penstock.duck import Engine
+from penstock.duck.helpers import install
+from penstock.errors import PenstockError
+from penstock.sql.functions.duckdb import Helper
+from penstock.sql.relational import Output
+from penstock.sql.source import Source
+from services.store.images import Images
+from services.store.plans import Plan, Reading
+from services.store.resolve import ResolvedTable
+from services.store.table_source import TableSource
+
+
+class Execution:
+    """State of one query, which reads each table as it was at one moment."""
+
+    def __init__(self, source: TableSource, images: Images, engine: Engine, max_rows: int) -> None:
+        self._source = source
+        self._images = images
+        self._engine = engine
+        self.max_rows = max_rows
+        #: what was read so far, and its SQL
+        self.readings: list[tuple[Reading, str]] = []
+        #: "topic:partition" → offset of the first record that was not read
+        self.positions: dict[str, int] = {}
+
+    def open(self, tables: Iterable[ResolvedTable]) -> None:
+        """Connect to a database that can open the segments of *tables* and nothing else."""
+        for found in tables:
+            for table in self._source.tables(found):
+                self._images.of(table)
+        self._engine.confine(self._images.files())
+
+    def read(self, reading: Reading) -> str:
+        """Return the SQL of the live rows of a table."""
+        found = reading.found
+        views, _ = self._images.of(found.table)
+        for partition, view in views.items():
+            place = f"{found.table.topic}:{partition}"
+            self.positions[place] = min(view.next, self.positions.get(place, view.next))
+        rows = self._source.relation(
+            self._engine.con,
+            reading.prefix,
+            found,
+            self._images,
+            places=reading.places,
+            scope=reading.scope,
+        )
+        self.readings.append((reading, rows))
+        return rows
+
+    def run(self, plan: Plan, source: Source) -> pa.Table:
+        """Return the answer of a query that was planned before. Raises PenstockError,
+        duckdb.Error.
+        """
+        text = plan.text([self.read(reading) for reading in plan.readings])
+        return self.answer(text, plan.outputs, plan.helpers, source)
+
+    def answer(
+        self, text: str, outputs: Sequence[Output], helpers: Iterable[Helper], source: Source
+    ) -> pa.Table:
+        """Return the rows of DuckDB's *text*, with the types of *outputs*.
+
+        Args:
+            helpers: what it needs besides DuckDB's own functions.
+            source: the query, which errors point into.
+        """
+        installed = install(self._engine.con, helpers, source)
+        try:
+            arrow = self._engine.answer(text)
+        except duckdb.Error:
+            installed.raise_failure()
+            raise
+        installed.remove()
+        if arrow.num_rows > self.max_rows:
+            raise PenstockError(
+                f"more than {self.max_rows} rows",
+                code="E_RESULT_TOO_LARGE",
+                hint="narrow the query, or use `penstock export`",
+            )
+        fields = zip(arrow.schema, outputs, strict=True)
+        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+
+
+def _with_type(field: pa.Field, output: Output) -> pa.Field:
+    """Let a field of the answer say its column type; of NULL nobody knows one."""
+    if output.type.kind == "NULL":
+        return field
+    return field.with_metadata({"type": str(output.type)})
