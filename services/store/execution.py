@@ -13,6 +13,7 @@ from penstock.errors import PenstockError
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output
 from penstock.sql.source import Source
+from services.store.explain import Reach
 from services.store.images import Images
 from services.store.plans import Plan, Reading
 from services.store.resolve import ResolvedTable
@@ -56,6 +57,28 @@ class Execution:
         )
         self.readings.append((reading, rows))
         return rows
+
+    def reaches(self) -> list[Reach]:
+        """Return what was read so far of each table."""
+        return [self._reach(reading) for reading, _ in self.readings]
+
+    def _reach(self, reading: Reading) -> Reach:
+        found = reading.found
+        scope = reading.scope if found.child is None else reading.scope.among([found.child])
+        tables = list(self._source.tables(found))
+        every = [part for table in tables for part in self._images.of(table)[1]]
+        read = every
+        if tables == [found.table]:
+            read = scope.narrow(every, found.table)
+        files = [segment for part in read for segment in part.found]
+        return Reach(
+            f"{found.table.database}.{found.table.name}",
+            None if scope.tables is None else len(scope.tables),
+            len(files),
+            sum(len(part.found) for part in every),
+            sum(segment.rows for segment in files),
+            sum(frame.height for part in read for frame in part.frames),
+        )
 
     def run(self, plan: Plan, source: Source) -> pa.Table:
         """Return the answer of a query that was planned before. Raises PenstockError,

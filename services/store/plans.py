@@ -11,17 +11,23 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
 
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output
+from services.store.binding import Context
 from services.store.resolve import ResolvedTable
 from services.store.scope import Scope
+from services.store.translate import query
 
 #: longest text that is remembered
 _LONGEST = 4096
 #: texts that are remembered
 _MOST = 512
+#: nanoseconds to a moment at which `now` and `today()` are other times
+_LATER = 400 * 86_400 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,43 @@ class Plan:
         for relation, text in zip(rows, self.texts[1:], strict=True):
             made += relation + text
         return made
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A query as DuckDB gets it: `query_text` is what the tree becomes in its context, and `text`
+    has the rows of its tables, too.
+    """
+
+    tree: exp.Query
+    context: Context
+    query_text: str
+    text: str
+    outputs: tuple[Output, ...]
+
+
+def with_rows(relations: Mapping[str, str], text: str) -> str:
+    """Return *text* with the relations that it reads. They are no views: DuckDB would look for
+    their columns once when it makes a view, and again when it reads it.
+    """
+    if not relations:
+        return text
+    rows = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in relations.items())
+    return f"WITH {rows} ({text})"
+
+
+def plan_of(done: Translated, readings: Sequence[tuple[Reading, str]]) -> Plan | None:
+    """Return the plan of a query for any moment; None: it cannot serve again.
+
+    Args:
+        readings: what it read, and the SQL of that.
+    """
+    later = replace(done.context, moment=done.context.moment + _LATER, needed={})
+    texts = cut(done.text, [rows for _, rows in readings])
+    if texts is None or query(done.tree, later) != done.query_text:
+        return None
+    helpers = tuple(done.context.needed.values())
+    return Plan(texts, tuple(reading for reading, _ in readings), done.outputs, helpers)
 
 
 def cut(text: str, rows: Sequence[str]) -> tuple[str, ...] | None:

@@ -24,7 +24,7 @@ from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
 from penstock.sql.source import Source
-from penstock.sql.statements import Query
+from penstock.sql.statements import Explain, Query
 from services.store.execution import Execution
 from services.store.images import Images
 from services.store.partitions import Partitions
@@ -99,10 +99,14 @@ class Queries:
         if known is not None:
             table, read_to = self._run_known(known, sql, permit)
         else:
-            statement = _one_query(sql, parameters, timezone)
+            statement = _one_statement(sql, parameters, timezone)
+            query = statement.statement if isinstance(statement, Explain) else statement
+            assert isinstance(query, Query)
             if permit is not None:
-                self._check(statement, database, permit)
-            table, read_to = self._run_new(QueryRequest(statement, database, timezone), key)
+                self._check(query, database, permit)
+            request = QueryRequest(query, database, timezone)
+            explains = isinstance(statement, Explain)
+            table, read_to = self._explain(request) if explains else self._run_new(request, key)
         if not positions:
             return table
         metadata = table.schema.metadata or {}
@@ -126,7 +130,7 @@ class Queries:
         if permit is not None:
             for (home, name), found in known.tables.items():
                 permit(home, name, found.table)
-        with self._engine(lambda: _one_query(sql)) as engine:
+        with self._engine(lambda: _known_query(sql)) as engine:
             limit = self._limits.max_rows
             execution = Execution(self._source, self.images(), engine, limit)
             execution.open(known.tables.values())
@@ -136,14 +140,7 @@ class Queries:
 
     def _run_new(self, request: QueryRequest, key: Key | None) -> tuple[pa.Table, dict[str, int]]:
         with self._engine(lambda: request.statement) as engine:
-            run = QueryRun(
-                self._source,
-                self._resolver.external_rows,
-                self.images(),
-                engine,
-                request,
-                self._limits.max_rows,
-            )
+            run = self._run_of(request, engine)
             table = run.result()
             if not run.has_functions:
                 engine.keep()
@@ -152,6 +149,21 @@ class Queries:
             if made is not None:
                 self._plans.keep(key, made)
         return table, run.positions
+
+    def _explain(self, request: QueryRequest) -> tuple[pa.Table, dict[str, int]]:
+        with self._engine(lambda: request.statement) as engine:
+            run = self._run_of(request, engine)
+            return run.explain(), run.positions
+
+    def _run_of(self, request: QueryRequest, engine: Engine) -> QueryRun:
+        return QueryRun(
+            self._source,
+            self._resolver.external_rows,
+            self.images(),
+            engine,
+            request,
+            self._limits.max_rows,
+        )
 
     @contextmanager
     def _engine(self, statement: Callable[[], Query]) -> Iterator[Engine]:
@@ -181,12 +193,22 @@ class Queries:
             permit(home, table.name, found.table if found is not None else None)
 
 
-def _one_query(sql: str, parameters: Parameters | None = None, timezone: str = "UTC") -> Query:
-    """Return the SELECT that *sql* is. Raises SqlError."""
+def _one_statement(sql: str, parameters: Parameters | None, timezone: str) -> Query | Explain:
+    """Return the SELECT that *sql* is, or the EXPLAIN of one. Raises SqlError."""
     statements = parse(sql, parameters, timezone)
-    if len(statements) != 1 or not isinstance(statements[0], Query):
-        raise SqlSemanticError(
-            "the store answers one SELECT at a time",
-            hint="send other statements to the gateway",
-        )
-    return statements[0]
+    statement = statements[0] if len(statements) == 1 else None
+    if isinstance(statement, Query):
+        return statement
+    if isinstance(statement, Explain) and isinstance(statement.statement, Query):
+        return statement
+    raise SqlSemanticError(
+        "the store answers one SELECT at a time",
+        hint="send other statements to the gateway",
+    )
+
+
+def _known_query(sql: str) -> Query:
+    """Return the SELECT that *sql* was read as before."""
+    statement = parse(sql)[0]
+    assert isinstance(statement, Query)
+    return statement

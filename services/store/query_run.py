@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
@@ -16,18 +16,20 @@ from penstock.duck import Engine
 from penstock.duck.types import duck_type
 from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
+from penstock.sql.dialect import to_sql
 from penstock.sql.functions import QUERY_ONLY
 from penstock.sql.planning.view import SchemaView
-from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
+from penstock.sql.relational import BoundQuery, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
+from services.store import explain
 from services.store.binding import BoundTable, Context, columns_of
 from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
-from services.store.plans import KnownQuery, Plan, Reading, cut
+from services.store.plans import KnownQuery, Reading, Translated, plan_of, with_rows
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import EVERYTHING, Scope, scope_of
@@ -39,8 +41,6 @@ from services.store.windowed import evaluate
 
 #: functions that a query may call; user-defined ones come to these
 _KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys()
-#: nanoseconds to a moment at which `now` and `today()` are other times
-_LATER = 400 * 86_400 * 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,6 @@ class _RelationNames:
             name = f"_penstock_{self._count}"
             if name not in self._taken:
                 return name
-
-
-@dataclass(frozen=True)
-class _Translated:
-    """A query as DuckDB gets it: `query_text` is what the tree becomes in its context, and `text`
-    has the rows of its tables, too.
-    """
-
-    tree: exp.Query
-    context: Context
-    query_text: str
-    text: str
-    outputs: tuple[Output, ...]
 
 
 class QueryRun:
@@ -109,8 +96,12 @@ class QueryRun:
         self._tables: dict[str, BoundTable] = {}
         #: columns of computed windows, by relation
         self._windows: dict[str, TableColumns] = {}
+        #: False: the query is only explained
+        self._computes = True
+        #: windows that the kernels compute, as text
+        self._kernels: list[str] = []
         #: what DuckDB was given, once it is known
-        self._translated: _Translated | None = None
+        self._translated: Translated | None = None
 
     @property
     def positions(self) -> dict[str, int]:
@@ -158,6 +149,12 @@ class QueryRun:
         conditions: Sequence[exp.Expr],
     ) -> str:
         """Bring rows here from another deployment; return their SQL."""
+        if not self._computes:
+            raise SqlSemanticError(
+                f"{found.table.database}.{found.table.name} is of another deployment",
+                code="E_UNSUPPORTED_QUERY",
+                hint="send EXPLAIN to the gateway, which knows what is asked of whom",
+            )
         entry = found.external
         name = f"{prefix}_far"
         assert self._external_rows is not None and entry is not None
@@ -188,24 +185,31 @@ class QueryRun:
         done = self._translated
         if done is None or self._functions or any(f.external for f in self._resolved.values()):
             return None
-        readings = self._execution.readings
-        texts = cut(done.text, [rows for _, rows in readings])
-        later = replace(done.context, moment=self._moment + _LATER, needed={})
-        if texts is None or query(done.tree, later) != done.query_text:
-            return None
-        plan = Plan(
-            texts,
-            tuple(reading for reading, _ in readings),
-            done.outputs,
-            tuple(done.context.needed.values()),
-        )
-        return KnownQuery(plan, self._resolved)
+        plan = plan_of(done, self._execution.readings)
+        return None if plan is None else KnownQuery(plan, self._resolved)
 
     def result(self) -> pa.Table:
         """Compute the answer. Raises PenstockError, duckdb.Error."""
         answer = self._answer_elsewhere()
         if answer is not None:
             return answer
+        done = self._translate()
+        helpers = done.context.needed.values()
+        return self._execution.answer(
+            done.text, done.outputs, helpers, self._request.statement.source
+        )
+
+    def explain(self) -> pa.Table:
+        """Return the answer of EXPLAIN; of the query's rows nothing is computed. Raises
+        PenstockError, duckdb.Error.
+        """
+        self._computes = False
+        self._translate()
+        reaches = self._execution.reaches()
+        return explain.table(self._request.statement.query, self._kernels, reaches)
+
+    def _translate(self) -> Translated:
+        """Compute the windows of kernels; write what DuckDB gets for the rest."""
         tree = self._request.statement.query.copy()
         self._execution.open([self.resolve(node) for node in tree.find_all(exp.Table)])
         for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
@@ -227,11 +231,9 @@ class QueryRun:
         text = own = query(tree, context)
         if _is_unordered(tree):
             text = f"SELECT * FROM ({text}) LIMIT {self._execution.max_rows + 1}"
-        text = _with_rows(self._rows, text)
-        self._translated = _Translated(tree, context, own, text, bound.outputs)
-        return self._execution.answer(
-            text, bound.outputs, context.needed.values(), self._request.statement.source
-        )
+        text = with_rows(self._rows, text)
+        self._translated = Translated(tree, context, own, text, bound.outputs)
+        return self._translated
 
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""
@@ -326,12 +328,14 @@ class QueryRun:
             select,
             self._request.timezone,
             self._moment,
+            compute=self._computes,
         )
         name = self._names.make()
         if rows.sql:
             self._rows[name] = rows.sql
         else:
             self._engine.con.register(name, rows.frame.to_arrow())
+            self._kernels.append(to_sql(select.args["window"]))
         self._relations.add(name)
         self._windows[name] = rows.columns
         outer = exp.select(*(exp.column(c, quoted=True) for c in rows.shown)).from_(name)
@@ -353,16 +357,6 @@ class QueryRun:
             return outer
         select.replace(outer)
         return tree
-
-
-def _with_rows(relations: Mapping[str, str], text: str) -> str:
-    """Return *text* with the relations that it reads. They are no views: DuckDB would look for
-    their columns once when it makes a view, and again when it reads it.
-    """
-    if not relations:
-        return text
-    rows = ", ".join(f"{name} AS NOT MATERIALIZED ({sql})" for name, sql in relations.items())
-    return f"WITH {rows} ({text})"
 
 
 def _by_output(node: exp.Expr, outputs: Mapping[str, str]) -> exp.Expr:

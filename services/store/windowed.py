@@ -91,8 +91,11 @@ def evaluate(
     select: exp.Select,
     timezone: str,
     moment: int,
+    *,
+    compute: bool = True,
 ) -> Windows:
-    """Compute one window select over a table, at *moment* in nanoseconds.
+    """Compute one window select over a table, at *moment* in nanoseconds; or only say what its rows
+    are like.
 
     Raises:
         SqlSemanticError: its source is not one table, or the planner refuses it.
@@ -114,6 +117,8 @@ def evaluate(
     if grouped is not None:
         windows = _shape(plan, None, select, [])
         return replace(windows, sql=interval_sql.named(grouped, windows.columns))
+    if not compute:
+        return _shape(plan, None, select, [])
     rows = _fetch(con, found.table, source_rows, moment)
     emission = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history()
     keys = _partition_columns(plan) if limited else []
