@@ -21,7 +21,7 @@ _SMALL = frozenset({"TINYINT", "SMALLINT", "INT"})
 _INTEGERS = _SMALL | {f"{kind} UNSIGNED" for kind in _SMALL}
 _REALS = frozenset({"FLOAT", "DOUBLE"})
 _GROUPS = _INTEGERS | {"BIGINT", "BOOL", "VARCHAR", "NCHAR"}
-_TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -35,8 +35,8 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     if not isinstance(plan.window, Interval) or plan.fill.mode != "none" or plan.functions:
         return None
     step = _step(plan, plan.window)
-    writer = _Writer(plan)
-    values = writer.values(step or 0)
+    writer = PlanWriter(plan)
+    values = writer.values() | {"_wstart": "_wstart", "_wend": f"_wstart + {step}"}
     shown = [values.get(output.sql) for output in plan.outputs]
     if step is None or None in shown or not writer.groups_alike():
         return None
@@ -81,7 +81,7 @@ def _step(plan: StreamPlan, window: Interval) -> int | None:
     return window.size.ticks(plan.source.precision)
 
 
-class _Writer:
+class PlanWriter:
     """Writes what is computed of the rows of one plan."""
 
     def __init__(self, plan: StreamPlan) -> None:
@@ -95,23 +95,26 @@ class _Writer:
         """Tell if all keys are columns whose values both engines group alike."""
         return all(self._types.get(key.sql) in _GROUPS for key in self._plan.keys)
 
-    def values(self, step: int) -> dict[str, str]:
-        """Return what an output may be → its SQL."""
+    def values(self) -> dict[str, str]:
+        """Return what an output may be, but for the times of its window → its SQL."""
         made = {a.name: text for a in self._plan.aggregates if (text := self._aggregate(a))}
-        made |= {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
-        return made | {"_wstart": "_wstart", "_wend": f"_wstart + {step}"}
+        return made | {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
 
     def labelled(self, step: int, shift: int, rows: str) -> str:
         """Return the SQL of the rows with the beginnings of their windows."""
-        time = f"{_TICKS[self._plan.source.precision]}({quote(self._plan.source.time_column)})"
+        time = f"{TICKS[self._plan.source.precision]}({quote(self._plan.source.time_column)})"
         # the rest of a negative number is negative
         start = f"{time} - (({time} - {shift}) % {step} + {step}) % {step}"
+        return self.select([f"{start} AS _wstart"], rows)
+
+    def select(self, times: list[str], rows: str) -> str:
+        """Return the SQL of *times*, keys and arguments of *rows*."""
         keys = (f"{quote(key.sql)} AS _k{i}" for i, key in enumerate(self._plan.keys))
         arguments = (
             f"{_known(column, self._types.get(column))} AS {name}"
             for column, name in self._named.items()
         )
-        return f"SELECT {', '.join([f'{start} AS _wstart', *keys, *arguments])} {rows}"
+        return f"SELECT {', '.join([*times, *keys, *arguments])} {rows}"
 
     def _aggregate(self, aggregate: Aggregate) -> str | None:
         if aggregate.of is not None or aggregate.params:

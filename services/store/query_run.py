@@ -178,6 +178,10 @@ class QueryRun:
     def view(self) -> SchemaView:
         return self._source.view()
 
+    def new_name(self) -> str:
+        """Return a name for a relation that nothing of the query has."""
+        return self._names.make()
+
     def known(self) -> KnownQuery | None:
         """Return the plan that gave the answer, for the same query at any other moment; None: it
         cannot serve again.

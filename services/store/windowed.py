@@ -21,7 +21,7 @@ from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.windows import make_kernel
-from services.store import interval_sql
+from services.store import interval_sql, session_sql
 from services.store.binding import Context, columns_of
 from services.store.partition_limits import counts_by_partition
 from services.store.relation import quote
@@ -50,6 +50,8 @@ class Tables(Protocol):
     ) -> str: ...
 
     def view(self) -> SchemaView: ...
+
+    def new_name(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ def evaluate(
     if grouped is not None:
         windows = _shape(plan, None, select, [])
         return replace(windows, sql=interval_sql.named(grouped, windows.columns))
+    sessions = session_sql.sessions(plan, source_rows) if whole and not limited else None
+    name = queries.new_name()
+    if sessions is not None and (not compute or sessions.register(con, name)):
+        windows = _shape(plan, None, select, [])
+        return replace(windows, sql=interval_sql.named(sessions.sql(name), windows.columns))
     if not compute:
         return _shape(plan, None, select, [])
     rows = _fetch(con, found.table, source_rows, moment)
@@ -171,7 +178,7 @@ def _source_rows(
     table = found.table
     source = select.args["from_"].this
     scope = scope_of(source, table, timezone)
-    relation = queries.relation(con, "_penstock_window_source", found, scope)
+    relation = queries.relation(con, queries.new_name(), found, scope)
     text = f"FROM ({relation}) AS {quote(source.alias_or_name)}"
     where = select.args.get("where")
     if where is None:

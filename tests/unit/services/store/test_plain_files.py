@@ -58,8 +58,13 @@ class Flushed(MemoryStore):
         seen: list[Any] = []
         look = plain_files.find
         queries = Queries(self.partitions, self.resolver, LIMITS)
+
+        def noted(*given: Any) -> Any:
+            seen.append(look(*given))
+            return seen[-1]
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plain_files, "find", lambda *a: seen.append(look(*a)) or seen[-1])
+            patch.setattr(plain_files, "find", noted)
             answer = queries.run(sql, "d")
         return answer.column(0).to_pylist(), seen not in ([], [None])
 
