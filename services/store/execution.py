@@ -110,11 +110,16 @@ class Execution:
                 hint="narrow the query, or use `penstock export`",
             )
         fields = zip(arrow.schema, outputs, strict=True)
-        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+        schema = pa.schema([_with_type(field, output) for field, output in fields])
+        return arrow.cast(schema, safe=False)
 
 
 def _with_type(field: pa.Field, output: Output) -> pa.Field:
-    """Let a field of the answer say its column type; of NULL nobody knows one."""
+    """Let a field of the answer say its column type; of NULL nobody knows one. Times have the unit
+    of their database, whatever DuckDB computes with.
+    """
     if output.type.kind == "NULL":
         return field
+    if output.type.kind == "TIMESTAMP" and pa.types.is_timestamp(field.type):
+        field = field.with_type(pa.timestamp(output.precision, field.type.tz))
     return field.with_metadata({"type": str(output.type)})

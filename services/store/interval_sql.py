@@ -22,6 +22,9 @@ _INTEGERS = _SMALL | {f"{kind} UNSIGNED" for kind in _SMALL}
 _REALS = frozenset({"FLOAT", "DOUBLE"})
 _GROUPS = _INTEGERS | {"BIGINT", "BOOL", "VARCHAR", "NCHAR"}
 TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+#: microseconds of a tick, where a time in microseconds says it all
+_MICROSECONDS = {"ms": 1_000, "us": 1}
+_LONGEST = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -36,7 +39,8 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
         return None
     step = _step(plan, plan.window)
     writer = PlanWriter(plan)
-    values = writer.values() | {"_wstart": "_wstart", "_wend": f"_wstart + {step}"}
+    start = writer.ticks("_window")
+    values = writer.values() | {"_wstart": start, "_wend": f"{start} + {step}"}
     shown = [values.get(output.sql) for output in plan.outputs]
     if step is None or None in shown or not writer.groups_alike():
         return None
@@ -45,7 +49,7 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     listed = ", ".join(
         f"{value} AS {quote(c.name)}" for value, c in zip(shown, plan.target.columns, strict=True)
     )
-    groups = ", ".join(["_wstart", *(f"_k{i}" for i in range(len(plan.keys)))])
+    groups = ", ".join(["_window", *(f"_k{i}" for i in range(len(plan.keys)))])
     return f"SELECT {listed} FROM ({writer.labelled(step, shift, rows)}) GROUP BY {groups}"
 
 
@@ -78,7 +82,9 @@ def _step(plan: StreamPlan, window: Interval) -> int | None:
         return None
     if window.size.unit in ("d", "w") and plan.timezone not in _UTC:
         return None  # days of other zones are not all equally long
-    return window.size.ticks(plan.source.precision)
+    step = window.size.ticks(plan.source.precision)
+    # longer than DuckDB's microseconds
+    return None if step * _MICROSECONDS.get(plan.source.precision, 0) > _LONGEST else step
 
 
 class PlanWriter:
@@ -100,12 +106,27 @@ class PlanWriter:
         made = {a.name: text for a in self._plan.aggregates if (text := self._aggregate(a))}
         return made | {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
 
+    def ticks(self, window: str) -> str:
+        """Return the SQL of a window's beginning in ticks; *window* is what `labelled` calls it."""
+        precision = self._plan.source.precision
+        return f"{TICKS[precision]}({window})" if precision in _MICROSECONDS else window
+
     def labelled(self, step: int, shift: int, rows: str) -> str:
-        """Return the SQL of the rows with the beginnings of their windows."""
-        time = f"{TICKS[self._plan.source.precision]}({quote(self._plan.source.time_column)})"
-        # the rest of a negative number is negative
-        start = f"{time} - (({time} - {shift}) % {step} + {step}) % {step}"
-        return self.select([f"{start} AS _wstart"], rows)
+        """Return the SQL of the rows with their windows: the beginning of each, as `_window`."""
+        precision = self._plan.source.precision
+        time = quote(self._plan.source.time_column)
+        if precision in _MICROSECONDS:
+            # a division of ticks takes three times as long
+            units = _MICROSECONDS[precision]
+            start = (
+                f"time_bucket(INTERVAL '{step * units} microseconds',"
+                f" CAST({time} AS TIMESTAMP), make_timestamp({shift * units}))"
+            )
+        else:
+            at = f"{TICKS[precision]}({time})"
+            # the rest of a negative number is negative
+            start = f"{at} - (({at} - {shift}) % {step} + {step}) % {step}"
+        return self.select([f"{start} AS _window"], rows)
 
     def select(self, times: list[str], rows: str) -> str:
         """Return the SQL of *times*, keys and arguments of *rows*."""

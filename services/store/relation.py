@@ -23,6 +23,8 @@ from services.store.flush import SegmentLayout, to_ticks, to_wire
 from services.store.footers import footer
 from services.store.tail import PartitionView
 
+#: DuckDB's type of times in milliseconds
+_MILLISECONDS = "TIMESTAMP_MS"
 _HIDDEN = ("_op", "_offset", "_row", "_part")
 
 
@@ -131,7 +133,7 @@ class Relation:
     def _rows(self, tables: Sequence[str] | None) -> str:
         plain = self._plain_files()
         if plain is not None:
-            return f"SELECT {self._names()} FROM ({self._narrow(plain, tables)})"
+            return f"SELECT {self._names(as_read=True)} FROM ({self._narrow(plain, tables)})"
         sources, dirty = self._sources()
         everything = self._narrow(" UNION ALL BY NAME ".join(sources), tables)
         names = self._names()
@@ -213,9 +215,20 @@ class Relation:
         hits = [self._hit(p.partition, d) for p in self._image for d in p.deletes]
         return f"SELECT * FROM ({rows}) WHERE NOT ({' OR '.join(hits)})" if hits else rows
 
-    def _names(self) -> str:
-        """Return the SELECT list of the table's columns and of the places asked for."""
-        columns = (f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)
+    def _names(self, *, as_read: bool = False) -> str:
+        """Return the SELECT list of the table's columns and of the places asked for.
+
+        Args:
+            as_read: leave times as DuckDB reads them, in microseconds: it then skips parts of files
+                by their statistics, and does not compute each time anew.
+        """
+        kept = _MILLISECONDS if as_read else ""
+        columns = (
+            f"{self._value(n)} AS {quote(n)}"
+            if t == kept
+            else f"CAST({self._value(n)} AS {t}) AS {quote(n)}"
+            for n, t in self._columns
+        )
         places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
         return ", ".join(["tbname", *columns, *places])
 
