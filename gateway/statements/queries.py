@@ -56,11 +56,16 @@ class ReadStatements:
         if over_windows:
             return await asyncio.to_thread(self._open_windows, statement, over_windows, context)
         tables = list(statement.query.find_all(exp.Table))
-        if not tables or any(is_own(t.db or context.database) for t in tables):
+        if _is_of_lists(tables, context):
             information = self._information.for_user(context.user)
             answer = await asyncio.to_thread(information.query, statement.query, context.database)
             if answer is not None:
                 return answer
+        return await self._ask_store(statement, tables, context)
+
+    async def _ask_store(
+        self, statement: st.Query | st.Explain, tables: Sequence[exp.Table], context: RequestContext
+    ) -> pa.Table:
         named = [(t.db or context.database or "", t.name) for t in tables]
         revision = self._catalog().revision
         after = self._own_writes(named)
@@ -148,7 +153,9 @@ class ReadStatements:
         return describing.describe(table)
 
     async def explain(self, statement: st.Explain, context: RequestContext) -> pa.Table:
-        """EXPLAIN CREATE STREAM, and EXPLAIN SELECT, which says where it runs."""
+        """EXPLAIN CREATE STREAM, and EXPLAIN SELECT, which says where it runs, how, and what it
+        reads.
+        """
         inner = statement.statement
         if isinstance(inner, st.CreateStream):
             return await asyncio.to_thread(
@@ -160,8 +167,16 @@ class ReadStatements:
             context.database or "",
             lambda database, name: pushdown.find(catalog, database, name),
         )
-        where = far or [("runs in", "store"), ("reads", pushdown.LOCAL)]
+        tables = list(inner.query.find_all(exp.Table))
+        if not far and not _over_windows(inner.query) and not _is_of_lists(tables, context):
+            return await self._ask_store(statement, tables, context)
+        where = far or [("runs in", "gateway")]
         return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
+
+
+def _is_of_lists(tables: Sequence[exp.Table], context: RequestContext) -> bool:
+    """Tell if a query is of no table, or of lists that the gateway keeps."""
+    return not tables or any(is_own(t.db or context.database) for t in tables)
 
 
 def _over_windows(query: exp.Query) -> list[exp.Select]:

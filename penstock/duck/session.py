@@ -74,7 +74,7 @@ class Engine:
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise SqlSemanticError("one SELECT is answered at a time", code="E_QUERY")
-        reader = self.con.sql(text).to_arrow_reader(_BATCH)
+        reader = self.con.sql(statements[0]).to_arrow_reader(_BATCH)
         try:
             return pa.Table.from_batches(self._limit(reader), reader.schema)
         finally:

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,8 @@ _SUFFIX = ".parquet"
 #: rows of a row group: who reads one table reads a few groups, and who reads all has enough of them
 #: for every core
 _GROUP_ROWS = 65_536
+#: nanoseconds without a change after which a list of a directory is remembered
+_SETTLED = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,22 @@ def segments(directory: str, below: int | None = None) -> list[Segment]:
     Of files that were merged only the merged one, unless it reaches beyond *below*. What is listed
     stays for a while: see `services.store.flush.LINGER`.
     """
-    return [_open(path, *span) for span, path, whole in _files(directory, below) if whole is None]
+    try:
+        changed = os.stat(directory).st_mtime_ns
+    except FileNotFoundError:
+        return []
+    # another file may come within the same tick of the file system's clock
+    settled = time.time_ns() - changed > _SETTLED
+    return list((_list_once if settled else _list)(directory, below, changed))
+
+
+def _list(directory: str, below: int | None, changed: int) -> tuple[Segment, ...]:
+    found = _files(directory, below)
+    return tuple(_open(path, *span) for span, path, whole in found if whole is None)
+
+
+#: `_list` of a directory that has not changed since *changed*
+_list_once = lru_cache(maxsize=4096)(_list)
 
 
 def find_merged(directory: str) -> list[tuple[Path, Path]]:

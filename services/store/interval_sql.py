@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 
+from penstock.duck.types import duck_type
+from penstock.sql.functions.moments import MAKERS
 from penstock.sql.plan import Aggregate, Interval, StreamPlan
+from penstock.sql.relational import Output, TableColumns
 from services.store.relation import quote
 
 _UTC = ("UTC", "Etc/UTC")
@@ -18,7 +21,10 @@ _SMALL = frozenset({"TINYINT", "SMALLINT", "INT"})
 _INTEGERS = _SMALL | {f"{kind} UNSIGNED" for kind in _SMALL}
 _REALS = frozenset({"FLOAT", "DOUBLE"})
 _GROUPS = _INTEGERS | {"BIGINT", "BOOL", "VARCHAR", "NCHAR"}
-_TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
+#: microseconds of a tick, where a time in microseconds says it all
+_MICROSECONDS = {"ms": 1_000, "us": 1}
+_LONGEST = 2**62
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -32,8 +38,9 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     if not isinstance(plan.window, Interval) or plan.functions:
         return None
     step = _step(plan, plan.window)
-    writer = _Writer(plan)
-    values = writer.values(step or 0)
+    writer = PlanWriter(plan)
+    start = writer.ticks("_window")
+    values = writer.values() | {"_wstart": start, "_wend": f"{start} + {step}"}
     shown = [values.get(output.sql) for output in plan.outputs]
     if step is None or None in shown or not writer.groups_alike():
         return None
@@ -42,8 +49,29 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
     listed = ", ".join(
         f"{value} AS {quote(c.name)}" for value, c in zip(shown, plan.target.columns, strict=True)
     )
-    groups = ", ".join(["_wstart", *(f"_k{i}" for i in range(len(plan.keys)))])
+    groups = ", ".join(["_window", *(f"_k{i}" for i in range(len(plan.keys)))])
     return f"SELECT {listed} FROM ({writer.labelled(step, shift, rows)}) GROUP BY {groups}"
+
+
+def named(windows: str, columns: TableColumns) -> str:
+    """Return the SQL of windows that `sql` computes under the names of *columns*, times as
+    timestamps.
+    """
+    inside = [f"_c{number}" for number in range(len(columns.columns))]
+    shown = ", ".join(
+        f"CAST({_time(name, output)} AS {_duck_type(output)}) AS {quote(output.name)}"
+        for name, output in zip(inside, columns.columns, strict=True)
+    )
+    return f"SELECT {shown} FROM ({windows}) AS _windows({', '.join(inside)})"
+
+
+def _time(name: str, output: Output) -> str:
+    """Return the SQL of a value, which is ticks where it is a time."""
+    return f"{MAKERS[output.precision]}({name})" if output.type.kind == "TIMESTAMP" else name
+
+
+def _duck_type(output: Output) -> str:
+    return duck_type(output.type.kind, output.precision, str(output.type))
 
 
 def _step(plan: StreamPlan, window: Interval) -> int | None:
@@ -54,10 +82,12 @@ def _step(plan: StreamPlan, window: Interval) -> int | None:
         return None
     if window.size.unit in ("d", "w") and plan.timezone not in _UTC:
         return None  # days of other zones are not all equally long
-    return window.size.ticks(plan.source.precision)
+    step = window.size.ticks(plan.source.precision)
+    # longer than DuckDB's microseconds
+    return None if step * _MICROSECONDS.get(plan.source.precision, 0) > _LONGEST else step
 
 
-class _Writer:
+class PlanWriter:
     """Writes what is computed of the rows of one plan."""
 
     def __init__(self, plan: StreamPlan) -> None:
@@ -71,23 +101,41 @@ class _Writer:
         """Tell if all keys are columns whose values both engines group alike."""
         return all(self._types.get(key.sql) in _GROUPS for key in self._plan.keys)
 
-    def values(self, step: int) -> dict[str, str]:
-        """Return what an output may be → its SQL."""
+    def values(self) -> dict[str, str]:
+        """Return what an output may be, but for the times of its window → its SQL."""
         made = {a.name: text for a in self._plan.aggregates if (text := self._aggregate(a))}
-        made |= {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
-        return made | {"_wstart": "_wstart", "_wend": f"_wstart + {step}"}
+        return made | {f"_k{i}": f"_k{i}" for i in range(len(self._plan.keys))}
+
+    def ticks(self, window: str) -> str:
+        """Return the SQL of a window's beginning in ticks; *window* is what `labelled` calls it."""
+        precision = self._plan.source.precision
+        return f"{TICKS[precision]}({window})" if precision in _MICROSECONDS else window
 
     def labelled(self, step: int, shift: int, rows: str) -> str:
-        """Return the SQL of the rows with the beginnings of their windows."""
-        time = f"{_TICKS[self._plan.source.precision]}({quote(self._plan.source.time_column)})"
-        # the rest of a negative number is negative
-        start = f"{time} - (({time} - {shift}) % {step} + {step}) % {step}"
+        """Return the SQL of the rows with their windows: the beginning of each, as `_window`."""
+        precision = self._plan.source.precision
+        time = quote(self._plan.source.time_column)
+        if precision in _MICROSECONDS:
+            # a division of ticks takes three times as long
+            units = _MICROSECONDS[precision]
+            start = (
+                f"time_bucket(INTERVAL '{step * units} microseconds',"
+                f" CAST({time} AS TIMESTAMP), make_timestamp({shift * units}))"
+            )
+        else:
+            at = f"{TICKS[precision]}({time})"
+            # the rest of a negative number is negative
+            start = f"{at} - (({at} - {shift}) % {step} + {step}) % {step}"
+        return self.select([f"{start} AS _window"], rows)
+
+    def select(self, times: list[str], rows: str) -> str:
+        """Return the SQL of *times*, keys and arguments of *rows*."""
         keys = (f"{quote(key.sql)} AS _k{i}" for i, key in enumerate(self._plan.keys))
         arguments = (
             f"{_known(column, self._types.get(column))} AS {name}"
             for column, name in self._named.items()
         )
-        return f"SELECT {', '.join([f'{start} AS _wstart', *keys, *arguments])} {rows}"
+        return f"SELECT {', '.join([*times, *keys, *arguments])} {rows}"
 
     def _aggregate(self, aggregate: Aggregate) -> str | None:
         if aggregate.of is not None or aggregate.params:

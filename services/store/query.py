@@ -10,7 +10,8 @@ else.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import duckdb
@@ -22,10 +23,13 @@ from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
-from penstock.sql.statements import Query
+from penstock.sql.source import Source
+from penstock.sql.statements import Explain, Query
 from services.store.engine_errors import explain_call
+from services.store.execution import Execution
 from services.store.images import Images
 from services.store.partitions import Partitions
+from services.store.plans import Key, KnownQuery, Plans
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import Resolver
 from services.store.table_source import TableSource
@@ -64,6 +68,7 @@ class Queries:
         self._source = TableSource(resolver)
         self._limits = limits
         self._databases = Databases(limits.bounds, _IDLE)
+        self._plans = Plans()
 
     def run(
         self,
@@ -90,36 +95,91 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        statements = parse(sql, parameters, timezone)
-        if len(statements) != 1 or not isinstance(statements[0], Query):
-            raise SqlSemanticError(
-                "the store answers one SELECT at a time",
-                hint="send other statements to the gateway",
-            )
-        statement = statements[0]
+        key = None if parameters else Key(sql, database, timezone, self._resolver.revision)
+        known = None if key is None else self._find(key)
+        if known is not None:
+            table, read_to = self._run_known(known, sql, permit)
+        else:
+            statement = _one_statement(sql, parameters, timezone)
+            query = statement.statement if isinstance(statement, Explain) else statement
+            assert isinstance(query, Query)
+            if permit is not None:
+                self._check(query, database, permit)
+            request = QueryRequest(query, database, timezone)
+            explains = isinstance(statement, Explain)
+            table, read_to = self._explain(request) if explains else self._run_new(request, key)
+        if not positions:
+            return table
+        metadata = table.schema.metadata or {}
+        return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(read_to)})
+
+    def _find(self, key: Key) -> KnownQuery | None:
+        """Return the plan of a query whose names mean what they meant when it was made."""
+        known = self._plans.find(key)
+        if known is None:
+            return None
+        find = self._resolver.find
+        same = all(find(*names) == found for names, found in known.tables.items())
+        return known if same else None
+
+    def _run_known(
+        self, known: KnownQuery, sql: str, permit: Permit | None
+    ) -> tuple[pa.Table, dict[str, int]]:
+        """Return the answer of a query that was planned before, and up to where each log was
+        read.
+        """
         if permit is not None:
-            self._check(statement, database, permit)
+            for (home, name), found in known.tables.items():
+                permit(home, name, found.table)
+        with self._engine(lambda: _known_query(sql)) as engine:
+            limit = self._limits.max_rows
+            execution = Execution(self._source, self.images(), engine, limit)
+            execution.open(known.tables.values(), Source(sql))
+            table = execution.run(known.plan)
+            engine.keep()
+        return table, execution.positions
+
+    def _run_new(self, request: QueryRequest, key: Key | None) -> tuple[pa.Table, dict[str, int]]:
+        with self._engine(lambda: request.statement) as engine:
+            run = self._run_of(request, engine)
+            table = run.result()
+            if not run.has_functions:
+                engine.keep()
+        if key is not None and self._plans.came_before(key):
+            made = run.known()
+            if made is not None:
+                self._plans.keep(key, made)
+        return table, run.positions
+
+    def _explain(self, request: QueryRequest) -> tuple[pa.Table, dict[str, int]]:
+        with self._engine(lambda: request.statement) as engine:
+            run = self._run_of(request, engine)
+            return run.explain(), run.positions
+
+    def _run_of(self, request: QueryRequest, engine: Engine) -> QueryRun:
+        return QueryRun(
+            self._source,
+            self._resolver.external_rows,
+            self.images(),
+            engine,
+            request,
+            self._limits.max_rows,
+        )
+
+    @contextmanager
+    def _engine(self, statement: Callable[[], Query]) -> Iterator[Engine]:
+        """Yield an engine for one query, which ends in time. Raises PenstockError.
+
+        Args:
+            statement: gives the query, which errors point into.
+        """
         engine = Engine(self._limits.bounds, self._databases)
         try:
             with engine.in_time():
-                images = self.images()
-                run = QueryRun(
-                    self._source,
-                    self._resolver.external_rows,
-                    images,
-                    engine,
-                    QueryRequest(statement, database, timezone),
-                    self._limits.max_rows,
-                )
-                table = run.result()
-            if not run.has_functions:
-                engine.keep()
-            if not positions:
-                return table
-            metadata = table.schema.metadata or {}
-            return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(run.positions)})
+                yield engine
         except duckdb.Error as error:
-            known = explain_cast(error, statement) or explain_call(error, statement)
+            asked = statement()
+            known = explain_cast(error, asked) or explain_call(error, asked)
             raise known or explain_error(error) from None
         finally:
             engine.close()
@@ -134,3 +194,24 @@ class Queries:
             home = table.db or database
             found = self._resolver.find(home, table.name)
             permit(home, table.name, found.table if found is not None else None)
+
+
+def _one_statement(sql: str, parameters: Parameters | None, timezone: str) -> Query | Explain:
+    """Return the SELECT that *sql* is, or the EXPLAIN of one. Raises SqlError."""
+    statements = parse(sql, parameters, timezone)
+    statement = statements[0] if len(statements) == 1 else None
+    if isinstance(statement, Query):
+        return statement
+    if isinstance(statement, Explain) and isinstance(statement.statement, Query):
+        return statement
+    raise SqlSemanticError(
+        "the store answers one SELECT at a time",
+        hint="send other statements to the gateway",
+    )
+
+
+def _known_query(sql: str) -> Query:
+    """Return the SELECT that *sql* was read as before."""
+    statement = parse(sql)[0]
+    assert isinstance(statement, Query)
+    return statement

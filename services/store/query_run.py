@@ -14,22 +14,24 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.duck import Engine
-from penstock.duck.helpers import Installed
 from penstock.duck.types import duck_type
-from penstock.errors import PenstockError, SqlSemanticError
+from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
+from penstock.sql.dialect import to_sql
 from penstock.sql.functions import QUERY_ONLY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
-from services.store import interp
+from services.store import explain, interp
 from services.store.binding import BoundTable, Context, columns_of
 from services.store.chosen_rows import choose_rows
+from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
 from services.store.functions import FUNCTIONS
 from services.store.images import Images
 from services.store.partition_limits import keep_limits, limit_partitions
+from services.store.plans import KnownQuery, Reading, Translated, plan_of, with_rows
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.row_series import write_series
@@ -68,20 +70,8 @@ class _RelationNames:
                 return name
 
 
-@dataclass(frozen=True)
-class _Translated:
-    """DuckDB's text of a query, and the columns of its answer."""
-
-    text: str
-    outputs: tuple[Output, ...]
-    unordered: bool
-
-
 class QueryRun:
     """State of one query."""
-
-    #: what it has added to the engine, once that is confined
-    _installed: Installed
 
     def __init__(
         self,
@@ -94,10 +84,9 @@ class QueryRun:
     ) -> None:
         self._source = source
         self._external_rows = external_rows
-        self._images = images
         self._engine = engine
         self._request = request
-        self._max_rows = max_rows
+        self._execution = Execution(source, images, engine, max_rows)
         self._names = _RelationNames(request.statement)
         self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
@@ -105,10 +94,21 @@ class QueryRun:
         self._resolved: dict[tuple[str, str], ResolvedTable] = {}
         #: relations that stand for tables, computed windows and values at points
         self._relations: set[str] = set()
+        #: relation → SQL of its rows
+        self._rows: dict[str, str] = {}
         #: columns of computed windows and values at points, by relation
         self._windows: dict[str, TableColumns] = {}
-        #: "topic:partition" → offset of the first record that was not read
-        self.positions: dict[str, int] = {}
+        #: False: the query is only explained
+        self._computes = True
+        #: windows that the kernels compute, as text
+        self._kernels: list[str] = []
+        #: what DuckDB was given, once it is known
+        self._translated: Translated | None = None
+
+    @property
+    def positions(self) -> dict[str, int]:
+        """Where each log was read to: "topic:partition" → offset of the next record."""
+        return self._execution.positions
 
     def resolve(self, table: exp.Table) -> ResolvedTable:
         """Find a table that the query names; each is looked for once. Raises SqlError."""
@@ -130,13 +130,8 @@ class QueryRun:
             return self._fetch_external(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
             )
-        views, _ = self._images.of(found.table)
-        for partition, view in views.items():
-            place = f"{found.table.topic}:{partition}"
-            self.positions[place] = min(view.next, self.positions.get(place, view.next))
-        return self._source.relation(
-            con, prefix, found, self._images, places=self._places(found.table), scope=scope
-        )
+        places = tuple(self._places(found.table))
+        return self._execution.read(Reading(prefix, found, scope, places))
 
     def _places(self, table: Table) -> list[str]:
         """Return the virtual columns that the query names and the table has no columns of its own
@@ -156,6 +151,12 @@ class QueryRun:
         conditions: Sequence[exp.Expr],
     ) -> str:
         """Bring rows here from another deployment; return their SQL."""
+        if not self._computes:
+            raise SqlSemanticError(
+                f"{found.table.database}.{found.table.name} is of another deployment",
+                code="E_UNSUPPORTED_QUERY",
+                hint="send EXPLAIN to the gateway, which knows what is asked of whom",
+            )
         entry = found.external
         name = f"{prefix}_far"
         assert self._external_rows is not None and entry is not None
@@ -179,45 +180,60 @@ class QueryRun:
     def view(self) -> SchemaView:
         return self._source.view()
 
+    def new_name(self) -> str:
+        """Return a name for a relation that nothing of the query has."""
+        return self._names.make()
+
+    def known(self) -> KnownQuery | None:
+        """Return the plan that gave the answer, for the same query at any other moment; None: it
+        cannot serve again.
+        """
+        done = self._translated
+        if done is None or self._functions or any(f.external for f in self._resolved.values()):
+            return None
+        plan = plan_of(done, self._execution.readings)
+        return None if plan is None else KnownQuery(plan, self._resolved)
+
     def result(self) -> pa.Table:
         """Compute the answer. Raises PenstockError, duckdb.Error."""
         answer = self._answer_elsewhere()
         if answer is not None:
             return answer
+        done = self._translate()
+        return self._execution.answer(done.text, done.outputs)
+
+    def explain(self) -> pa.Table:
+        """Return the answer of EXPLAIN; of the query's rows nothing is computed. Raises
+        PenstockError, duckdb.Error.
+        """
+        self._computes = False
+        self._translate()
+        reaches = self._execution.reaches()
+        return explain.table(self._request.statement.query, self._kernels, reaches)
+
+    def _translate(self) -> Translated:
+        """Compute the windows of kernels; write what DuckDB gets for the rest."""
         tree = self._request.statement.query.copy()
-        for node in tree.find_all(exp.Table):
-            found = self.resolve(node)
-            for table in self._source.tables(found):
-                self._images.of(table)
-        self._engine.confine(self._images.files())
-        self._installed = Installed(self._engine.con, self._request.statement.source)
-        try:
-            answer = self._compute(tree)
-        except duckdb.Error:
-            self._installed.raise_failure()
-            raise
-        self._installed.remove()
-        return answer
+        self._execution.open(
+            [self.resolve(node) for node in tree.find_all(exp.Table)],
+            self._request.statement.source,
+        )
+        with self._execution.failures():
+            for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
+                if select.args.get("window") is not None:
+                    tree = self._compute_windows(tree, select)
+                elif select.args.get("range") is not None:
+                    tree = self._interpolate(tree, select)
+        self._translated = self._write(tree, self._execution.max_rows)
+        return self._translated
 
-    def _compute(self, tree: exp.Query) -> pa.Table:
-        """Compute *tree*, whose tables' files the engine may open."""
-        for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
-            if select.args.get("window") is not None:
-                tree = self._compute_windows(tree, select)
-            elif select.args.get("range") is not None:
-                tree = self._interpolate(tree, select)
-        arrow, outputs = self._execute(tree, self._max_rows)
-        if arrow.num_rows > self._max_rows:
-            raise PenstockError(
-                f"more than {self._max_rows} rows",
-                code="E_RESULT_TOO_LARGE",
-                hint="narrow the query, or use `penstock export`",
-            )
-        fields = zip(arrow.schema, outputs, strict=True)
-        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+    def _write(self, tree: exp.Query, max_rows: int | None) -> Translated:
+        """Write what DuckDB gets for *tree*, whose windows are computed, and add what it calls.
 
-    def _translate(self, tree: exp.Query) -> _Translated:
-        """Translate *tree*, whose windows are computed; the engine gets what the text calls."""
+        Args:
+            tree: is changed.
+            max_rows: of an answer no more than one row beyond is read; None: all are.
+        """
         self._check_functions(tree)
         bound = self._bind_names(tree)
         tables: dict[str, BoundTable] = {}
@@ -229,7 +245,7 @@ class QueryRun:
             self._functions,
             frozenset(self._relations),
             self._moment,
-            self._installed.needed,
+            self._execution.needed,
         )
         check_times(tree, self._request.statement, self._request.timezone)
         # what follows gives an order to a tree that nobody has given one
@@ -237,16 +253,19 @@ class QueryRun:
         choose_rows(tree, context)
         write_series(tree, self._request.statement, context)
         tree = limit_partitions(tree, self._request.statement, context)
-        text = query(tree, context)
-        self._installed.add(context.needed.values())
-        return _Translated(text, bound.outputs, unordered)
+        text = own = query(tree, context)
+        self._execution.add(context.needed.values())
+        if max_rows is not None and unordered:
+            text = f"SELECT * FROM ({text}) LIMIT {max_rows + 1}"
+        rows = {name: sql for name, sql in self._rows.items() if name in text}
+        return Translated(tree, context, own, with_rows(rows, text), bound.outputs)
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Make a relation of the rows of a subquery; return its name and its columns."""
-        translated = self._translate(tree)
+        done = self._write(tree, None)
         name = self._names.make()
-        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {translated.text}")
-        return name, translated.outputs
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {done.text}")
+        return name, done.outputs
 
     def add_relation(self, sql: str, columns: TableColumns) -> str:
         """Make a relation that the query may name of *sql*; return its name."""
@@ -256,25 +275,11 @@ class QueryRun:
         self._windows[name] = columns
         return name
 
-    def _execute(
-        self, tree: exp.Query, max_rows: int | None
-    ) -> tuple[pa.Table, tuple[Output, ...]]:
-        """Answer a query whose windows are computed.
-
-        Args:
-            tree: is changed.
-            max_rows: no more than one row beyond is read; None: all are.
-        """
-        translated = self._translate(tree)
-        text = translated.text
-        if max_rows is not None and translated.unordered:
-            text = f"SELECT * FROM ({text}) LIMIT {max_rows + 1}"
-        return self._engine.answer(text), translated.outputs
-
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
         """See `services.store.interp.Rows`."""
-        arrow, outputs = self._execute(select, None)
-        return pl.DataFrame(arrow), outputs
+        done = self._write(select, None)
+        text = done.text if self._computes else f"SELECT * FROM ({done.text}) LIMIT 0"
+        return pl.DataFrame(self._execution.rows(text)), done.outputs
 
     def table_of(self, table: exp.Table) -> Table | None:
         """See `services.store.interp.Rows`."""
@@ -345,8 +350,8 @@ class QueryRun:
         )
 
     def _bind(self, tree: exp.Query, table: exp.Table, tables: dict[str, BoundTable]) -> None:
-        """Make *table* a temporary view and let the tree name it; its alias stays what the query
-        calls it.
+        """Make *table* a relation and let the tree name it; its alias stays what the query calls
+        it.
         """
         if table.name in self._relations and not table.db:
             return
@@ -359,7 +364,7 @@ class QueryRun:
         else:
             scope = scope_of(table, found.table, self._request.timezone)
             rows = self.relation(self._engine.con, name, found, scope)
-        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {rows}")
+        self._rows[name] = rows
         self._relations.add(name)
         columns = (*found.table.columns, *found.table.tags)
         tables[alias] = BoundTable(name, tuple(c.name for c in columns))
@@ -379,15 +384,25 @@ class QueryRun:
             select,
             self._request.timezone,
             self._moment,
+            compute=self._computes,
         )
         name = self._names.make()
-        self._engine.con.register(name, rows.frame.to_arrow())
+        if rows.sql:
+            self._rows[name] = rows.sql
+        else:
+            self._engine.con.register(name, rows.frame.to_arrow())
+        if rows.by_kernels:
+            self._kernels.append(to_sql(select.args["window"]))
         self._relations.add(name)
         self._windows[name] = rows.columns
         outer = rows.outer(name)
         for key in ("limit", "offset", "distinct"):
             if select.args.get(key) is not None:
                 outer.set(key, select.args[key].copy())
+        if rows.sql and outer.args.get("order") is None and not outer.args.get("distinct"):
+            # the rows of a frame are in the order of time
+            time = exp.column(rows.start, quoted=True)
+            outer.set("order", exp.Order(expressions=[exp.Ordered(this=time)]))
         keep_limits(select, outer, rows.start, rows.keys)
         return _replaced(tree, select, outer)
 
@@ -400,7 +415,7 @@ class QueryRun:
             select,
             self._request.timezone,
             name=name,
-            most_points=self._max_rows,
+            most_points=self._execution.max_rows,
         )
         self._engine.con.register(name, made.frame.to_arrow())
         self._relations.add(name)
@@ -414,13 +429,6 @@ def _replaced(tree: exp.Query, select: exp.Select, by: exp.Select) -> exp.Query:
         return by
     select.replace(by)
     return tree
-
-
-def _with_type(field: pa.Field, output: Output) -> pa.Field:
-    """Let a field of the answer say its column type; of NULL nobody knows one."""
-    if output.type.kind == "NULL":
-        return field
-    return field.with_metadata({"type": str(output.type)})
 
 
 def _is_unordered(tree: exp.Query) -> bool:

@@ -9,23 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from penstock.catalog.stored import present
 from penstock.rows.versions import CLEAR, DELETE, MERGE
 from penstock.storage import segments
 from penstock.storage.segments import RangeDelete, Segment
-from penstock.types import TIME_LIMITS
+from services.store import plain_files
 from services.store.flush import SegmentLayout, to_ticks, to_wire
+from services.store.footers import footer
 from services.store.tail import PartitionView
 
+#: DuckDB's type of times in milliseconds
+_MILLISECONDS = "TIMESTAMP_MS"
 _HIDDEN = ("_op", "_offset", "_row", "_part")
 
 
@@ -69,27 +68,6 @@ def quote(name: str) -> str:
 
 def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
-
-
-@lru_cache(maxsize=1 << 16)
-def _has_far_times(path: Path, precision: str) -> bool:
-    """Tell from a segment's statistics whether it holds values that are no times of its
-    precision.
-    """
-    low, high = TIME_LIMITS[precision]
-    about = pq.read_metadata(path)
-    schema = about.schema.to_arrow_schema()
-    places = [i for i, field in enumerate(schema) if pa.types.is_timestamp(field.type)]
-    for group in range(about.num_row_groups):
-        for place in places:
-            found = about.row_group(group).column(place).statistics
-            if (
-                found is not None
-                and found.has_min_max
-                and (found.min_raw < low or found.max_raw > high)
-            ):
-                return True
-    return False
 
 
 #: virtual column → (what it is in a part, its DuckDB type)
@@ -153,6 +131,9 @@ class Relation:
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
 
     def _rows(self, tables: Sequence[str] | None) -> str:
+        plain = self._plain_files()
+        if plain is not None:
+            return f"SELECT {self._names(as_read=True)} FROM ({self._narrow(plain, tables)})"
         sources, dirty = self._sources()
         everything = self._narrow(" UNION ALL BY NAME ".join(sources), tables)
         names = self._names()
@@ -177,6 +158,17 @@ class Relation:
         place = f"row_number() OVER (PARTITION BY {key} ORDER BY _offset DESC, _row DESC)"
         newest = f"SELECT * FROM ({versions}) QUALIFY {place} = 1"
         return f"{clean}SELECT {names} FROM ({newest}) WHERE _op <> 1"
+
+    def _plain_files(self) -> str | None:
+        """Return the SQL of all rows, where they are in files that hold nothing else."""
+        if "_tp_shard" in self._places or any(p.frames or p.deletes for p in self._image):
+            return None
+        files = [segment for part in self._image for segment in part.found]
+        held = [name for names in self._stored.values() for name in names]
+        found = plain_files.find(files, held, self._layout.precision)
+        if found is None:
+            return None
+        return f"SELECT * FROM read_parquet([{', '.join(literal(str(s.path)) for s in found)}])"
 
     def _sources(self) -> tuple[list[str], list[str]]:
         """Return the SQL of everything that holds rows, and of that which may replace others."""
@@ -204,7 +196,7 @@ class Relation:
             number: of the first source.
         """
         files = [s for s in part.found if s.fresh is fresh]
-        far = [s for s in files if _has_far_times(s.path, self._layout.precision)]
+        far = [s for s in files if footer(s.path, self._layout.precision).far_times]
         sources = [self._mend(s, part.partition, number + i) for i, s in enumerate(far)]
         paths = [literal(str(s.path)) for s in files if s not in far]
         if paths:
@@ -223,9 +215,20 @@ class Relation:
         hits = [self._hit(p.partition, d) for p in self._image for d in p.deletes]
         return f"SELECT * FROM ({rows}) WHERE NOT ({' OR '.join(hits)})" if hits else rows
 
-    def _names(self) -> str:
-        """Return the SELECT list of the table's columns and of the places asked for."""
-        columns = (f"CAST({self._value(n)} AS {t}) AS {quote(n)}" for n, t in self._columns)
+    def _names(self, *, as_read: bool = False) -> str:
+        """Return the SELECT list of the table's columns and of the places asked for.
+
+        Args:
+            as_read: leave times as DuckDB reads them, in microseconds: it then skips parts of files
+                by their statistics, and does not compute each time anew.
+        """
+        kept = _MILLISECONDS if as_read else ""
+        columns = (
+            f"{self._value(n)} AS {quote(n)}"
+            if t == kept
+            else f"CAST({self._value(n)} AS {t}) AS {quote(n)}"
+            for n, t in self._columns
+        )
         places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
         return ", ".join(["tbname", *columns, *places])
 

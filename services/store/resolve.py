@@ -38,6 +38,11 @@ class Resolver:
         self._redis = client
         self.external_rows = external_rows
 
+    @property
+    def revision(self) -> int:
+        """Number of the catalog's last change."""
+        return self._reader.catalog.revision
+
     def find(self, database: str, name: str) -> ResolvedTable | None:
         catalog = self._reader.catalog
         table = catalog.table(database, name)

@@ -25,7 +25,6 @@ from services.store.resolve import ResolvedTable
 from services.store.scope import Scope, scope_of
 from services.store.translate import query
 
-_RELATION = "_penstock_window_source"
 #: what stands for the database of a subquery; it is no table's
 _DATABASE = "subquery"
 #: of a second
@@ -70,6 +69,10 @@ class Tables(Protocol):
         ...
 
     def view(self) -> SchemaView: ...
+
+    def new_name(self) -> str:
+        """Return a name that no relation has."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def _of_table(
 ) -> WindowSource:
     found = queries.resolve(source)
     table = found.table
-    relation = queries.relation(con, _RELATION, found, scope_of(source, table, timezone))
+    relation = queries.relation(con, queries.new_name(), found, scope_of(source, table, timezone))
     columns = (*table.columns, *table.tags)
     return WindowSource(
         select,

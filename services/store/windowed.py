@@ -20,7 +20,7 @@ from penstock.sql.relational import Output, TableColumns
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
-from services.store import interval_sql
+from services.store import interval_sql, session_sql
 from services.store.late_aggregates import add_late
 from services.store.partition_limits import counts_by_partition
 from services.store.row_series import refuse_in_windows
@@ -40,7 +40,8 @@ _REALS = ("FLOAT", "DOUBLE")
 class Windows:
     """Result of a window select: `frame` has the columns of `select.inner` (times as timestamps)
     under the names of `window_select.column_name`, `shown` what the planner calls them, `columns`
-    the types of all. `keys` name columns of it that tell partitions apart.
+    the types of all. `keys` name columns of it that tell partitions apart. Where DuckDB computes
+    the rows, `sql` does so, and the frame is empty.
     """
 
     select: WindowSelect
@@ -48,6 +49,8 @@ class Windows:
     shown: list[str]
     columns: TableColumns
     keys: list[str]
+    sql: str = ""
+    by_kernels: bool = False
 
     @property
     def start(self) -> str:
@@ -84,8 +87,10 @@ def evaluate(
     select: exp.Select,
     timezone: str,
     moment: int,
+    *,
+    compute: bool = True,
 ) -> Windows:
-    """Compute one window select, at *moment* in nanoseconds.
+    """Compute one window select, at *moment* in nanoseconds; or only say what its rows are like.
 
     Raises:
         SqlSemanticError: it has no source that windows can be cut from, or the planner refuses it.
@@ -98,10 +103,22 @@ def evaluate(
     if parts.aligned:
         plan = start_with(plan, asked)
     by = _partition_columns(plan) if counts_by_partition(select) else []
-    rows = _compute(con, statement, source, replace(plan, fill=Fill("none")), by, timezone, moment)
+    unfilled = replace(plan, fill=Fill("none"))
+    read, whole = source.rows(statement, timezone)
+    # DuckDB's windows have no number of their partition
+    grouped = _grouped(queries, con, unfilled, read, compute) if whole and not by else None
+    if grouped is not None and plan.fill.mode == "none" and not (parts.late or parts.ranged):
+        windows = _shape(plan, _no_rows(plan, by), parts, by, {})
+        return replace(windows, sql=interval_sql.named(grouped, windows.columns))
+    if grouped is not None:
+        rows = _of_duckdb(con, plan, grouped, compute)
+    elif compute:
+        rows = _of_kernels(source.fetch(con, read, moment), unfilled, by)
+    else:
+        rows = _no_rows(plan, by)
     late = add_late(queries, con, statement, source, parts, plan, rows)
     rows = late.rows
-    if plan.fill.mode != "none":
+    if plan.fill.mode != "none" and compute:
         node = select.args["fill"]
         clause = FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
         rows = QueryFill(plan, clause, source.ticks(moment)).fill(rows)
@@ -110,38 +127,48 @@ def evaluate(
         more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
         ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
         rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
-    return _shape(plan, rows, parts, by, more)
+    return replace(_shape(plan, rows, parts, by, more), by_kernels=grouped is None)
 
 
-def _compute(
-    con: duckdb.DuckDBPyConnection,
-    statement: Query,
-    source: WindowSource,
-    plan: StreamPlan,
-    by: Sequence[Column],
-    timezone: str,
-    moment: int,
+def _grouped(
+    queries: Tables, con: duckdb.DuckDBPyConnection, plan: StreamPlan, read: str, compute: bool
+) -> str | None:
+    """Return DuckDB's SELECT of windows that it computes as the kernels do; None: it does not."""
+    grouped = interval_sql.sql(plan, read)
+    if grouped is not None:
+        return grouped
+    sessions = session_sql.sessions(plan, read)
+    name = queries.new_name()
+    if sessions is None or not sessions.register(con, name, compute=compute):
+        return None
+    return sessions.sql(name)
+
+
+def _of_duckdb(
+    con: duckdb.DuckDBPyConnection, plan: StreamPlan, grouped: str, compute: bool
 ) -> pl.DataFrame:
+    text = grouped if compute else f"SELECT * FROM ({grouped}) LIMIT 0"
+    rows = pl.DataFrame(con.sql(text).to_arrow_table())
+    return rows.select(pl.col(c.name).cast(c.type.polars()) for c in plan.target.columns)
+
+
+def _of_kernels(rows: pl.DataFrame, plan: StreamPlan, by: Sequence[Column]) -> pl.DataFrame:
     """Return the windows of *plan*, with times in ticks.
 
     Args:
         by: columns that tell partitions apart; they come under names of their own.
     """
-    source_rows, whole = source.rows(statement, timezone)
-    # DuckDB's windows have no number of their partition
-    grouped = interval_sql.sql(plan, source_rows) if whole and not by else None
-    columns = plan.target.columns
-    if grouped is not None:
-        rows = pl.DataFrame(con.sql(grouped).to_arrow_table())
-        return rows.select(pl.col(c.name).cast(c.type.polars()) for c in columns)
-    history = _Rows(source.fetch(con, source_rows, moment), plan.source.time_column)
-    made = make_kernel(plan, history).load_history().rows
-    keys = _key_names(by)
+    made = make_kernel(plan, _Rows(rows, plan.source.time_column)).load_history().rows
     if made is None:
-        kinds = {c.name: c.type for c in columns} | {n: c.type for n, c in keys.items()}
-        return pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
-    listed = [c.name for c in columns]
-    return made.select(*listed, **{name: pl.col(c.name) for name, c in keys.items()})
+        return _no_rows(plan, by)
+    listed = [c.name for c in plan.target.columns]
+    return made.select(*listed, **{name: pl.col(c.name) for name, c in _key_names(by).items()})
+
+
+def _no_rows(plan: StreamPlan, by: Sequence[Column]) -> pl.DataFrame:
+    kinds = {c.name: c.type for c in plan.target.columns}
+    kinds |= {name: column.type for name, column in _key_names(by).items()}
+    return pl.DataFrame(schema={name: kind.polars() for name, kind in kinds.items()})
 
 
 def _key_names(by: Sequence[Column]) -> dict[str, Column]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.sql.functions import REGISTRY
+from penstock.types import TIME_LIMITS
 from tests.sql.engines import DuckRows, frame_of, polars_values
 from tests.sql.plain_casts import CASTS, TIME_CASTS
 from tests.sql.plain_numbers import CHOICES, NUMBERS, Case
@@ -86,3 +87,20 @@ def test_null_in_gives_null_where_the_registry_says_so() -> None:
         assert polars_values(text, one, "UTC") == [None], text
     every = " AND ".join(f"isnull({text})" for text in texts.values())
     assert set(DUCK.values(every, "UTC")) == {True}
+
+
+def test_both_engines_know_the_same_letters_and_days() -> None:
+    texts = [
+        f"{chr(code)}a{chr(code)}" for code in (*range(0x20, 0x2200), *range(0x10400, 0x10450))
+    ]
+    low, high = TIME_LIMITS["ms"]
+    steps = len(texts) - 1
+    times = [low + (high - low) * i // steps for i in range(steps)] + [high]
+    rows = [{**ROWS[0], "s": s, "ts": ts} for s, ts in zip(texts, times, strict=True)]
+    frame = frame_of(rows)
+    duck = DuckRows(frame)
+    for call in (
+        *("upper(s)", "lower(s)", "trim(s)", "trim(LEADING 'a' FROM lower(upper(s)))"),
+        *(f"{name}(ts)" for name in ("date", "day", "dayofweek", "weekday", "weekofyear")),
+    ):
+        assert duck.values(call, "UTC") == polars_values(call, frame, "UTC"), call

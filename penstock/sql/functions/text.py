@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 from sqlglot import exp
 
-from penstock.sql.functions import text_macros
+from penstock.sql.functions import choices, text_macros
 from penstock.sql.functions.base import (
     BIGINT,
     MAX_TEXT,
@@ -148,13 +148,13 @@ def concat_ws(call: FunctionCall) -> pl.Expr:
     return _cut(pl.concat_str(parts), length)
 
 
-@scalar("lower", "text", _as_first, duckdb=POLARS)
+@scalar("lower", "text", _as_first, duckdb=choices.of_ascii("lower"))
 def lower(call: FunctionCall) -> pl.Expr:
     """Lower case."""
     return call[0].str.to_lowercase()
 
 
-@scalar("upper", "text", _as_first, duckdb=POLARS)
+@scalar("upper", "text", _as_first, duckdb=choices.of_ascii("upper"))
 def upper(call: FunctionCall) -> pl.Expr:
     """Upper case."""
     return call[0].str.to_uppercase()
@@ -172,7 +172,7 @@ def rtrim(call: FunctionCall) -> pl.Expr:
     return call[0].str.strip_chars_end(" ")
 
 
-@scalar("trim", "text, literal any?, literal any?", _as_first, duckdb=POLARS)
+@scalar("trim", "text, literal any?, literal any?", _as_first, duckdb=choices.trimmed)
 def trim(call: FunctionCall) -> pl.Expr:
     """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at
     the ends.

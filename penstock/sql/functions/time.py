@@ -7,7 +7,7 @@ from __future__ import annotations
 import polars as pl
 from sqlglot import exp
 
-from penstock.sql.functions import moments
+from penstock.sql.functions import choices, moments
 from penstock.sql.functions.base import (
     BIGINT,
     POLARS,
@@ -203,31 +203,36 @@ def timetruncate(call: FunctionCall) -> pl.Expr:
     return call[0] // step * step
 
 
-@scalar("date", "time", ColumnType("VARCHAR", length=10), duckdb=POLARS)
+@scalar(
+    "date",
+    "time",
+    ColumnType("VARCHAR", length=10),
+    duckdb=choices.in_utc("date", "strftime(@, '%Y-%m-%d')"),
+)
 def date(call: FunctionCall) -> pl.Expr:
     """Local date as `2024-01-31`."""
     return local(call[0], call.scope).dt.strftime("%Y-%m-%d")
 
 
-@scalar("day", "time", BIGINT, aliases=("dayofmonth",), duckdb=POLARS)
+@scalar("day", "time", BIGINT, aliases=("dayofmonth",), duckdb=choices.in_utc("day", "day(@)"))
 def day(call: FunctionCall) -> pl.Expr:
     """Local day of the month, 1 to 31."""
     return local(call[0], call.scope).dt.day().cast(pl.Int64)
 
 
-@scalar("dayofweek", "time", BIGINT, duckdb=POLARS)
+@scalar("dayofweek", "time", BIGINT, duckdb=choices.in_utc("dayofweek", "dayofweek(@) + 1"))
 def dayofweek(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 1 = Sunday to 7 = Saturday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) % 7 + 1
 
 
-@scalar("weekday", "time", BIGINT, duckdb=POLARS)
+@scalar("weekday", "time", BIGINT, duckdb=choices.in_utc("weekday", "isodow(@) - 1"))
 def weekday(call: FunctionCall) -> pl.Expr:
     """Local day of the week, 0 = Monday to 6 = Sunday."""
     return local(call[0], call.scope).dt.weekday().cast(pl.Int64) - 1
 
 
-@scalar("weekofyear", "time", BIGINT, duckdb=POLARS)
+@scalar("weekofyear", "time", BIGINT, duckdb=choices.in_utc("weekofyear", "weekofyear(@)"))
 def weekofyear(call: FunctionCall) -> pl.Expr:
     """Week of the local year as `week(t, 3)`: ISO weeks, 1 to 53."""
     return local(call[0], call.scope).dt.week().cast(pl.Int64)

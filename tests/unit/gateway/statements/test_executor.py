@@ -273,8 +273,11 @@ async def test_questions_about_a_table_need_rights_on_it(statements: Statements)
 
 
 async def test_explain_says_where_it_runs(statements: Statements) -> None:
-    found = (await statements.run("EXPLAIN SELECT a FROM p")).to_pydict()
-    assert dict(zip(found["item"], found["value"], strict=True))["runs in"] == "store"
+    assert await statements.run("EXPLAIN SELECT a FROM p") is statements.store.answer
+    assert statements.store.asked[-1][1] == "EXPLAIN SELECT a FROM p"
+    for sql in ("SELECT 1", "SELECT name FROM information_schema.ins_databases"):
+        found = (await statements.run(f"EXPLAIN {sql}")).to_pydict()
+        assert found == {"item": ["query", "runs in"], "value": [sql, "gateway"]}
     stream = "CREATE STREAM s INTO r AS SELECT _wstart, sum(a) AS t FROM met INTERVAL(1s)"
     shown = (await statements.run(f"EXPLAIN {stream}")).to_pydict()
     assert "d.s" in shown["value"]

@@ -1,4 +1,4 @@
-"""Plain INTERVAL windows are the same from DuckDB as from the kernels."""
+"""Plain INTERVAL and SESSION windows are the same from DuckDB as from the kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store import interval_sql
+from services.store import interval_sql, session_sql, windowed
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.table_source import TableSource
@@ -67,6 +67,9 @@ WINDOW = st.sampled_from(
         "INTERVAL(1w)",
         "INTERVAL(1n)",
         "INTERVAL(1m) SLIDING(20s)",
+        "SESSION(ts, 7s)",
+        "SESSION(ts, 40s)",
+        "SESSION(ts, 900a)",
     ]
 )
 ITEM = st.sampled_from(
@@ -153,6 +156,7 @@ def test_windows_are_those_of_the_kernels(
         store = Store(Path(directory), TABLES[precision], rows)
         found = store.ask(sql, timezone)
         patch.setattr(interval_sql, "sql", lambda *_: None)
+        patch.setattr(session_sql, "sessions", lambda *_: None)
         wanted = store.ask(sql, timezone)
     assert found.schema == wanted.schema
     assert in_order(found) == in_order(wanted), sql
@@ -170,15 +174,34 @@ def test_windows_are_those_of_the_kernels(
         ("SELECT avg(x) FROM m INTERVAL(1n)", False),
         ("SELECT avg(x) FROM m INTERVAL(1m) FILL(NULL)", True),
         ("SELECT sum(b) FROM m INTERVAL(1m)", False),
-        ("SELECT count(*) FROM m SESSION(ts, 1m)", False),
+        ("SELECT _wend, tbname, avg(x) FROM m PARTITION BY tbname SESSION(ts, 1m)", True),
+        ("SELECT count(*) FROM m WHERE x > 1 SESSION(ts, 1m)", False),
+        ("SELECT last(x) FROM m SESSION(ts, 1m)", False),
+        ("SELECT count(*) FROM m PARTITION BY tbname COUNT_WINDOW(2)", False),
     ],
 )
 def test_which_windows_duckdb_computes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str, by_duckdb: bool
 ) -> None:
     store = Store(tmp_path, TABLES["ms"], [("a", 1, (1, 1, 1, 1.0, 1.0, "a", True))])
-    made: list[str | None] = []
-    write = interval_sql.sql
-    monkeypatch.setattr(interval_sql, "sql", lambda *given: made.append(write(*given)) or made[-1])
+    by_kernel: list[Any] = []
+    make = windowed.make_kernel
+
+    def noted(*given: Any) -> Any:
+        by_kernel.append(given)
+        return make(*given)
+
+    monkeypatch.setattr(windowed, "make_kernel", noted)
     store.ask(sql, "UTC")
-    assert (made not in ([], [None])) is by_duckdb
+    assert (not by_kernel) is by_duckdb
+
+
+def test_windows_of_several_tables_are_of_their_own_rows(tmp_path: Path) -> None:
+    rows = [(t, at, (n, 1, 1, 1.0, 1.0, "a", True)) for t, at, n in (("a", 3, 1), ("b", 6, 2))]
+    store = Store(tmp_path, TABLES["ms"], rows)
+    store.put(TABLES["ms"], ("a", 9_000, 5, 1, 1, 1.0, 1.0, "a", True, 1, "x"))
+    store.put(TABLES["ms"], ("b", 9_500, 7, 1, 1, 1.0, 1.0, "a", True, 2, None))
+    for window in ("INTERVAL(1h)", "SESSION(ts, 1h)"):
+        parts = [f"(SELECT _wstart, sum(n) AS s FROM m WHERE g = {g} {window})" for g in (1, 2)]
+        found = store.ask(f"SELECT p.s AS p, q.s AS q FROM {parts[0]} p, {parts[1]} q", "UTC")
+        assert found.rows() == [(6, 9)]

@@ -316,6 +316,9 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def view(self) -> Any:
             return source.view()
 
+        def new_name(self) -> str:
+            return "other"
+
     asked = statement(
         "SELECT sum(v) AS s, max(timediff(now, ts)) AS age FROM plain WHERE ts >= 1000 INTERVAL(2s)"
     )

@@ -1,0 +1,145 @@
+"""A planned query run by DuckDB: the rows of its tables as of one moment, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import duckdb
+import pyarrow as pa
+
+from penstock.duck import Engine
+from penstock.duck.helpers import Installed
+from penstock.errors import PenstockError
+from penstock.sql.functions.duckdb import Helper
+from penstock.sql.relational import Output
+from penstock.sql.source import Source
+from services.store.explain import Reach
+from services.store.images import Images
+from services.store.plans import Plan, Reading
+from services.store.resolve import ResolvedTable
+from services.store.table_source import TableSource
+
+
+class Execution:
+    """State of one query, which reads each table as it was at one moment."""
+
+    #: what was added to the engine, once that is open
+    _installed: Installed
+
+    def __init__(self, source: TableSource, images: Images, engine: Engine, max_rows: int) -> None:
+        self._source = source
+        self._images = images
+        self._engine = engine
+        self.max_rows = max_rows
+        #: what was read so far, and its SQL
+        self.readings: list[tuple[Reading, str]] = []
+        #: "topic:partition" → offset of the first record that was not read
+        self.positions: dict[str, int] = {}
+
+    def open(self, tables: Iterable[ResolvedTable], source: Source) -> None:
+        """Connect to a database that can open the segments of *tables* and nothing else.
+
+        Args:
+            source: the query, which errors point into.
+        """
+        for found in tables:
+            for table in self._source.tables(found):
+                self._images.of(table)
+        self._engine.confine(self._images.files())
+        self._installed = Installed(self._engine.con, source)
+
+    @property
+    def needed(self) -> dict[str, Helper]:
+        """What the query needs besides DuckDB's own functions, by name; `add` brings it."""
+        return self._installed.needed
+
+    def add(self, helpers: Iterable[Helper]) -> None:
+        """Add what DuckDB's text calls, each once. Raises SqlSemanticError."""
+        self._installed.add(helpers)
+
+    def read(self, reading: Reading) -> str:
+        """Return the SQL of the live rows of a table."""
+        found = reading.found
+        views, _ = self._images.of(found.table)
+        for partition, view in views.items():
+            place = f"{found.table.topic}:{partition}"
+            self.positions[place] = min(view.next, self.positions.get(place, view.next))
+        rows = self._source.relation(
+            self._engine.con,
+            reading.prefix,
+            found,
+            self._images,
+            places=reading.places,
+            scope=reading.scope,
+        )
+        self.readings.append((reading, rows))
+        return rows
+
+    def reaches(self) -> list[Reach]:
+        """Return what was read so far of each table."""
+        return [self._reach(reading) for reading, _ in self.readings]
+
+    def _reach(self, reading: Reading) -> Reach:
+        found = reading.found
+        scope = reading.scope if found.child is None else reading.scope.among([found.child])
+        tables = list(self._source.tables(found))
+        every = [part for table in tables for part in self._images.of(table)[1]]
+        read = every
+        if tables == [found.table]:
+            read = scope.narrow(every, found.table)
+        files = [segment for part in read for segment in part.found]
+        return Reach(
+            f"{found.table.database}.{found.table.name}",
+            None if scope.tables is None else len(scope.tables),
+            len(files),
+            sum(len(part.found) for part in every),
+            sum(segment.rows for segment in files),
+            sum(frame.height for part in read for frame in part.frames),
+        )
+
+    def run(self, plan: Plan) -> pa.Table:
+        """Return the answer of a query that was planned before. Raises PenstockError,
+        duckdb.Error.
+        """
+        self.add(plan.helpers)
+        text = plan.text([self.read(reading) for reading in plan.readings])
+        return self.answer(text, plan.outputs)
+
+    def rows(self, text: str) -> pa.Table:
+        """Return all rows of DuckDB's *text*. Raises PenstockError, duckdb.Error."""
+        with self.failures():
+            return self._engine.answer(text)
+
+    def answer(self, text: str, outputs: Sequence[Output]) -> pa.Table:
+        """Return the rows of DuckDB's *text*, which ends the query, with the types of *outputs*."""
+        arrow = self.rows(text)
+        self._installed.remove()
+        if arrow.num_rows > self.max_rows:
+            raise PenstockError(
+                f"more than {self.max_rows} rows",
+                code="E_RESULT_TOO_LARGE",
+                hint="narrow the query, or use `penstock export`",
+            )
+        fields = zip(arrow.schema, outputs, strict=True)
+        return arrow.cast(pa.schema([_with_type(field, output) for field, output in fields]))
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """Raise the error of a function that polars computes, where one ended what DuckDB did."""
+        try:
+            yield
+        except duckdb.Error:
+            self._installed.raise_failure()
+            raise
+
+
+def _with_type(field: pa.Field, output: Output) -> pa.Field:
+    """Let a field of the answer say its column type; of NULL nobody knows one. Times have the unit
+    of their database, whatever DuckDB computes with.
+    """
+    if output.type.kind == "NULL":
+        return field
+    if output.type.kind == "TIMESTAMP" and pa.types.is_timestamp(field.type):
+        field = field.with_type(pa.timestamp(output.precision, field.type.tz))
+    return field.with_metadata({"type": str(output.type)})
