@@ -32,8 +32,9 @@ def query(tree: exp.Query, context: Context) -> str:
     """
     converted = tree.copy()
     convert(converted, context)
-    keep_finite(converted, context)
     selected = converted.transform(_select, context, copy=False)
+    # it may write a number twice, so that a call that chooses a row would be two
+    keep_finite(selected, context)
     rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
