@@ -84,6 +84,8 @@ class WindowSource:
     database: str
     columns: tuple[Column, ...]
     precision: Precision
+    #: names of the columns that `last(*)` means
+    starred: tuple[str, ...]
 
     @property
     def table(self) -> exp.Table:
@@ -193,6 +195,7 @@ def _of_table(
         table.database,
         tuple(Column(c.name, c.type) for c in columns),
         table.precision,
+        tuple(c.name for c in table.columns),
     )
 
 
@@ -265,6 +268,7 @@ def _of_subquery(
         _DATABASE,
         tuple(columns),
         definition.precision,
+        tuple(c.name for c in columns),
     )
 
 
