@@ -1,10 +1,13 @@
-"""Which calls in a window select the kernels do not have."""
+"""Calls in a window select: which of them the kernels do not have, and which stand for several."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
+from penstock.sql.planning.select.items import call_of_column, is_call_of_star
 from penstock.sql.relational import AGGREGATE_NAMES
 from services.store.functions import function_name
 
@@ -47,3 +50,12 @@ def of_all(item: exp.Expr) -> exp.Expr:
         [*(first.expressions if isinstance(first, exp.Distinct) else [first]), *others],
     )
     return made
+
+
+def written_out(items: Sequence[exp.Expr], starred: Sequence[str]) -> Iterator[exp.Expr]:
+    """Yield *items* with `last(*)` as a call for each column."""
+    for item in items:
+        if is_call_of_star(item.unalias()):
+            yield from (call_of_column(item.unalias(), name, item) for name in starred)
+        else:
+            yield item

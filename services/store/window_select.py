@@ -7,13 +7,12 @@ hidden ones: the aggregates, keys and times of windows that only the outer selec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot import exp
 
-from penstock.errors import SqlSemanticError
 from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import QUERY_ONLY, REGISTRY
@@ -21,12 +20,22 @@ from penstock.sql.plan import StreamPlan
 from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.planning.select import HIDDEN
 from penstock.sql.planning.select.aggregates import WINDOW_TYPES
-from penstock.sql.planning.select.items import column_reference, output_name
+from penstock.sql.planning.select.items import (
+    column_reference,
+    output_name,
+)
 from penstock.sql.relational import AGGREGATE_NAMES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
-from services.store.window_calls import OF_A_SET, has_place, is_late, is_of_queries, of_all
+from services.store.window_calls import (
+    OF_A_SET,
+    has_place,
+    is_late,
+    is_of_queries,
+    of_all,
+    written_out,
+)
 from services.store.window_range import RANGE_NAMES
 
 _COUNT = exp.Anonymous(this="count", expressions=[exp.Star()])
@@ -74,14 +83,10 @@ class WindowSelect:
     keys: tuple[str, ...]
 
     def columns(self, plan: StreamPlan) -> list[str]:
-        """Return what the columns of `inner` are called in the plan's target."""
+        """Return what the columns of `inner` are called in the plan's target, which may have the
+        beginning of the window in front.
+        """
         added = len(plan.target.columns) - len(self.inner.expressions)
-        if added not in (0, 1):
-            raise SqlSemanticError(
-                "`*` has no meaning in a window query",
-                code="E_UNSUPPORTED_QUERY",
-                hint="name the columns or aggregates",
-            )
         return [c.name for c in plan.target.columns[added:]]
 
     def outer(self, relation: str, shown: list[str]) -> exp.Select:
@@ -116,18 +121,20 @@ def split(
     statement: Query,
     select: exp.Select,
     source_columns: Set[str],
+    starred: Sequence[str],
     functions: Callable[[str], UserFunction | None],
 ) -> WindowSelect:
     """Split a window select of *statement*.
 
     Args:
         source_columns: names of the columns of its source, in lower case.
+        starred: the columns that `last(*)` means.
         functions: gives the user-defined function of a name.
 
     Raises:
         SqlSemanticError: HAVING or ORDER BY names what there is not.
     """
-    return _Splitter(statement, select, source_columns, functions).split()
+    return _Splitter(statement, select, source_columns, starred, functions).split()
 
 
 class _Splitter:
@@ -136,10 +143,12 @@ class _Splitter:
         statement: Query,
         select: exp.Select,
         source_columns: Set[str],
+        starred: Sequence[str],
         functions: Callable[[str], UserFunction | None],
     ) -> None:
         self._statement = statement
         self._select = select
+        self._listed = list(written_out(select.expressions, starred))
         self._source_columns = source_columns
         self._filled = select.args.get("fill") is not None
         self._late: list[LateAggregate] = []
@@ -194,7 +203,7 @@ class _Splitter:
 
     def _split_items(self) -> tuple[Item, ...]:
         """Take the whole items first, so that what is written twice is computed once."""
-        listed = self._select.expressions
+        listed = self._listed
         whole = [not self._is_outside(item) for item in listed]
         for item, inside in zip(listed, whole, strict=True):
             if inside and is_late(item.unalias()):
@@ -268,8 +277,10 @@ class _Splitter:
         return self._hide(node) if self._is_key(node) else node
 
     def _is_key(self, node: exp.Expr) -> bool:
-        """Tell if PARTITION BY has the expression *node*; no condition is one."""
-        if not self._keys or isinstance(node, exp.And | exp.Or):
+        """Tell if PARTITION BY has the expression *node*."""
+        alike = [key for key in self._key_nodes if type(key) is type(node)]
+        # texts take long, and a chain of operators has as many parts as it has operators
+        if not any(_size(key) == _size(node) for key in alike):
             return False
         return _text(node) in self._keys
 
@@ -371,6 +382,10 @@ def _at(meant: exp.Expr, node: exp.Expr) -> exp.Expr:
     made = meant.copy()
     made.meta.update({k: v for k, v in node.meta.items() if k != "sql"})
     return made
+
+
+def _size(node: exp.Expr) -> int:
+    return sum(1 for _ in node.walk())
 
 
 def _text(node: exp.Expr) -> str:

@@ -87,6 +87,8 @@ class WindowSource:
     database: str
     columns: tuple[Column, ...]
     precision: Precision
+    #: names of the columns that `last(*)` means
+    starred: tuple[str, ...]
 
     @property
     def table(self) -> exp.Table:
@@ -196,6 +198,7 @@ def _of_table(
         table.database,
         tuple(Column(c.name, c.type) for c in columns),
         table.precision,
+        tuple(c.name for c in table.columns),
     )
 
 
@@ -268,6 +271,7 @@ def _of_subquery(
         _DATABASE,
         tuple(columns),
         definition.precision,
+        tuple(c.name for c in columns),
     )
 
 

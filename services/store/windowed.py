@@ -30,10 +30,7 @@ from services.store.window_select import WindowSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
 
 _RESULT = "_penstock_windows"
-#: of a second
-_NANOS = 1_000_000_000
 _TBNAME = "_penstock_tbname"
-_REALS = ("FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True)
@@ -177,16 +174,8 @@ def _key_names(by: Sequence[Column]) -> dict[str, Column]:
 
 def _split(statement: Query, source: WindowSource) -> WindowSelect:
     names = {c.name.lower() for c in source.columns}
-    select = source.select
-    try:
-        return split(statement, select, names | {"tbname", *TIME_ALIASES}, source.view.function)
-    except RecursionError:
-        raise statement.error(
-            "an expression is nested too deeply",
-            select,
-            code="E_UNSUPPORTED_QUERY",
-            hint="nest it less, or compute a part of it first",
-        ) from None
+    names |= {"tbname", *TIME_ALIASES}
+    return split(statement, source.select, names, source.starred, source.view.function)
 
 
 def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: str) -> StreamPlan:

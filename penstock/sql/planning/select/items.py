@@ -52,8 +52,8 @@ def expand_items(select: exp.Select, binder: Binder) -> list[exp.Expr]:
                     "name aggregates: count(*), last(column)",
                 )
             items += _star_columns(binder, plain, item)
-        elif _is_call_of_star(plain):
-            items += [_call_of_column(plain, c.name, item) for c in binder.source.columns]
+        elif is_call_of_star(plain):
+            items += [call_of_column(plain, c.name, item) for c in binder.source.columns]
         else:
             items.append(item)
     return items
@@ -76,7 +76,8 @@ def _star_columns(binder: Binder, star: exp.Expr, item: exp.Expr) -> list[exp.Ex
     return [column_reference(name, item) for name in binder.columns if name != "tbname"]
 
 
-def _is_call_of_star(node: exp.Expr) -> bool:
+def is_call_of_star(node: exp.Expr) -> bool:
+    """Tell if *node* is `first(*)`, `last(*)` or `last_row(*)`."""
     return (
         isinstance(node, exp.Anonymous)
         and str(node.this).lower() in ("first", "last", "last_row")
@@ -84,7 +85,8 @@ def _is_call_of_star(node: exp.Expr) -> bool:
     )
 
 
-def _call_of_column(call: exp.Expr, name: str, like: exp.Expr) -> exp.Expr:
+def call_of_column(call: exp.Expr, name: str, like: exp.Expr) -> exp.Expr:
+    """Return *call*, which is of `*`, of the column *name*; it stands where *like* does."""
     function = str(call.this).lower()
     node = exp.Anonymous(this=function, expressions=[column_reference(name, like)])
     node.meta.update(like.meta)
