@@ -12,6 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.duck import print_query
+from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.relational import AGGREGATE_NAMES, binding_of, called, is_over
 from penstock.sql.relational.companions import chosen_by
@@ -166,6 +167,7 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
     name = function_name(node)
     if name in context.functions:
         node.set("this", own_name(context.functions[name]))
+        node.set("expressions", [_in_milliseconds(argument) for argument in node.expressions])
     elif name in FUNCTIONS:
         # what is replaced is not descended into, so its arguments are rewritten here
         args = [_rewrite_argument(a, context) for a in node.expressions]
@@ -177,6 +179,17 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
             context = replace(context, time=time_of(chosen))
         return with_form(FUNCTIONS[name](args, context), node, context)
     return node
+
+
+def _in_milliseconds(argument: exp.Expr) -> exp.Expr:
+    """Return an argument of a user's function: a time in milliseconds may be read in another
+    unit.
+    """
+    binding = binding_of(argument)
+    if binding is None or (binding.kind, binding.precision) != ("TIMESTAMP", "ms"):
+        return argument
+    to = exp.DataType.build(duck_type("TIMESTAMP", "ms", ""), dialect="duckdb", udt=True)
+    return exp.Cast(this=argument, to=to)
 
 
 def _rewrite_argument(node: exp.Expr, context: Context) -> exp.Expr:

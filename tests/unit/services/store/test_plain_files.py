@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from hypothesis import strategies as st
 from penstock.catalog.model import TableVersion
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from penstock.udf import UserFunction
 from services.store import plain_files
 from services.store.query import Queries, QueryLimits
 from tests.nightly import drawn
 from tests.unit.services.store.kit import COLUMNS, PLAIN, STABLE, TOPIC, MemoryStore
 from tests.unit.services.store.test_scope import STEP, Store
 
+MOMENT = datetime.fromisoformat("1970-01-01")
+SECOND = timedelta(seconds=1)
 LIMITS = QueryLimits("256MB", 1, 1_000, 20.0, "0B")
 SHAPES = st.sampled_from(
     [
@@ -52,6 +56,10 @@ class Flushed(MemoryStore):
         for second in (1, 2):
             self.put(PLAIN, ("plain", second * 1_000, second, "a"))
             self.flush()
+
+    def kinds(self, sql: str) -> list[str]:
+        answer = Queries(self.partitions, self.resolver, LIMITS).run(sql, "d")
+        return [str(field.type) for field in answer.schema]
 
     def ask(self, sql: str = "SELECT v FROM plain") -> tuple[list[Any], bool]:
         """Return the values of the first column, and whether the files are read as they are."""
@@ -101,3 +109,20 @@ def test_a_column_that_came_later_is_not_in_the_files(flushed: Flushed) -> None:
 def test_no_file_is_not_plain(flushed: Flushed) -> None:
     flushed.put(STABLE, ("a", 1_000, 1, "x", 1), topic=TOPIC)
     assert flushed.ask("SELECT v FROM meters") == ([1], False)
+
+
+def test_times_are_the_same_for_whoever_gets_them(flushed: Flushed) -> None:
+    """DuckDB has them in microseconds there."""
+    time = ColumnType("TIMESTAMP")
+    body = "def later(a):\n    return pc.add(a, 1)"
+    flushed.catalog.put(UserFunction(30, "later", (time,), ColumnType("BIGINT"), body))
+    for sql, wanted in (
+        ("SELECT later(ts) FROM plain", [1_001, 2_001]),
+        ("SELECT max(later(ts)) FROM plain WHERE ts < 2000", [1_001]),
+        ("SELECT to_iso8601(ts) FROM plain LIMIT 1", ["1970-01-01T00:00:01.000+0000"]),
+        ("SELECT ts - 1000 FROM plain", [MOMENT, MOMENT + SECOND]),
+        ("SELECT a.ts FROM plain a JOIN plain b ON a.ts = b.ts + 1s", [MOMENT + 2 * SECOND]),
+    ):
+        assert flushed.ask(sql) == (wanted, True), sql
+    kinds = flushed.kinds("SELECT ts, max(ts) AS m, ts + 1s AS n FROM plain GROUP BY ts")
+    assert kinds == ["timestamp[ms]"] * 3

@@ -91,7 +91,7 @@ def test_a_text_is_planned_until_it_has_come_twice(asked: Asked) -> None:
 
 
 @given(TEXTS, st.lists(STEP, min_size=3, max_size=7))
-@settings(max_examples=drawn(25), deadline=None)
+@settings(max_examples=drawn(12), deadline=None)
 def test_later_rows_are_in_the_answer(sql: str, steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         asked = Asked(Path(directory))
