@@ -87,7 +87,7 @@ def _add_macro(con: duckdb.DuckDBPyConnection, macro: Macro, done: set[str]) -> 
     done.add(macro.name)
     for inner in macro.calls:
         _add_macro(con, inner, done)
-    con.execute(f"CREATE TEMP MACRO {macro.name}{', '.join(macro.overloads)}")
+    con.execute(f"CREATE OR REPLACE TEMP MACRO {macro.name}{', '.join(macro.overloads)}")
 
 
 class _PolarsFunction:

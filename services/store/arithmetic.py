@@ -10,7 +10,8 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.functions.base import BIGINT, TIMESTAMP
-from penstock.sql.functions.duckdb import polars_expression
+from penstock.sql.functions.duckdb import macro, polars_expression
+from penstock.sql.functions.macros import FINITE
 from penstock.sql.relational import Binding, binding_of, note
 from services.store.binding import Context
 from services.store.casts import MOMENTS, TICKS, bounded_moment, convert_to
@@ -26,8 +27,13 @@ OPERATORS = (
     exp.BitwiseAnd,
     exp.BitwiseOr,
 )
+#: an infinite value or NaN on the left side stays one
+_KEEPS_INFINITE = (exp.Add, exp.Sub, exp.Mul, exp.Div)
+#: columns and constants of what is written twice
+_LARGEST_REPEATED = 16
 #: key of a note in `meta`: this call makes a time of ticks
 _OF_TICKS = "of_ticks"
+_finite_macro = macro("finite_of", f"(x) AS {FINITE.name}(x)", calls=(FINITE,))
 _BIGINT = exp.DataType.build("BIGINT")
 _HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _DOUBLE = exp.DataType.build("DOUBLE")
@@ -43,7 +49,27 @@ def rewrite_operator(node: exp.Expr, context: Context) -> exp.Expr:
         return _negative(node)
     if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
         return _bits(node, context)
-    return _arithmetic(node, context)
+    made = _arithmetic(node, context)
+    is_end = kind_of(node) == "DOUBLE" and not _continues(node)
+    return _finite(made, context) if is_end else made
+
+
+def _continues(node: exp.Expr) -> bool:
+    """Tell if a chain of operators goes on: what is not finite within it is NULL at its end."""
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        node, parent = parent, parent.parent
+    return isinstance(parent, _KEEPS_INFINITE) and parent.this is node
+
+
+def _finite(node: exp.Expr, context: Context) -> exp.Expr:
+    """Return a number, NULL where it is none or too large."""
+    large = sum(1 for _ in node.find_all(exp.Column, exp.Literal)) > _LARGEST_REPEATED
+    if large or node.find(exp.Query) is not None:
+        return _finite_macro([node.copy()], context)
+    # DuckDB computes once what stands twice; a macro takes five times as long
+    known = call("isfinite", node.copy())
+    return exp.Case(ifs=[exp.If(this=known, true=node.copy())])
 
 
 def _negative(node: exp.Neg) -> exp.Expr:
@@ -99,10 +125,17 @@ def _moved(node: exp.Expr, context: Context) -> exp.Expr:
 
 def _moved_by_number(node: exp.Expr, time: exp.Expr, by: exp.Expr, context: Context) -> exp.Expr:
     """Return a time moved by a number of ticks; NULL where that is no time."""
-    ticks = type(node)(this=cast(as_ticks(time), _HUGEINT), expression=cast(by, _BIGINT))
+    ticks = type(node)(this=_wide_ticks(time), expression=cast(by, _BIGINT))
     made = bounded_moment(exp.TryCast(this=ticks, to=_BIGINT.copy()), context)
     made.meta[_OF_TICKS] = True
     return made
+
+
+def _wide_ticks(time: exp.Expr) -> exp.Expr:
+    """Return a time as ticks that cannot grow too large, a chain of sums as one."""
+    ticks = as_ticks(time)
+    is_sum = time.meta.get(_OF_TICKS) and isinstance(ticks, exp.TryCast)
+    return ticks.this if is_sum else cast(ticks, _HUGEINT)
 
 
 def _is_duration(node: exp.Expr) -> bool:

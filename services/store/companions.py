@@ -14,7 +14,6 @@ from penstock.sql.relational.companions import (
     BY_TIME,
     Chosen,
     chosen_by,
-    find_chooser,
     is_companion,
 )
 from services.store.binding import Context
@@ -27,11 +26,10 @@ def take_companions(select: exp.Select, context: Context) -> None:
     """
     own = list(_own_nodes(select))
     companions = [node for node in own if is_companion(node)]
-    chooser = find_chooser(select.expressions)
-    if not companions or chooser is None:
+    choosers = [(call, found) for call in own if (found := chosen_by(call)) and found.alone]
+    if not companions or not choosers:
         return
-    chosen = chosen_by(chooser)
-    assert chosen is not None  # the tree is bound
+    chooser, chosen = choosers[0]  # several are copies of one
     name = function_name(chooser)
     argument = _argument(chooser)
     for column in companions:

@@ -105,6 +105,14 @@ def _nullif(row: Row, _: str) -> Any:
     return None if row["i"] is not None and row["i"] == row["n"] else row["i"]
 
 
+def _fmod(left: float | None, right: float | None) -> float | None:
+    return real(math.fmod, "d", "x")({"d": left, "x": right}, "")
+
+
+def _large_and_back(value: float) -> float:
+    return value * 1e300 * 1e300 / 1e300 / 1e300
+
+
 NUMBERS: list[Case] = [
     ("acos(d)", real(math.acos, "d")),
     ("asin(d)", real(math.asin, "d")),
@@ -151,6 +159,12 @@ NUMBERS: list[Case] = [
         "truncate(u, n)",
         _whole(lambda v, n: _whole_at(v, n, ROUND_DOWN), "BIGINT UNSIGNED", "u", "n"),
     ),
+    ("d + x", real(lambda a, b: a + b, "d", "x")),
+    ("d * x", real(lambda a, b: a * b, "d", "x")),
+    ("d / x", real(lambda a, b: a / b, "d", "x")),
+    ("x - d * (1e308 + 1e308)", lambda r, z: None),
+    ("(d * 1e300) * 1e300 / 1e300 / 1e300", real(_large_and_back, "d")),
+    ("isnull(d % x)", lambda r, z: _fmod(r["d"], r["x"]) is None),
     ("-i", of(lambda v: -float(v), "i")),
     ("-(d)", of(lambda v: -v, "d")),
     ("-o", of(lambda v: -float(v), "o")),

@@ -27,12 +27,14 @@ class Chosen:
     """What tells the rows apart among which a call chooses.
 
     `relation` is as the query calls it, `time` its column of times ("": it has none). `by_table`:
-    rows of one time are of several tables, whose `tbname` decides.
+    rows of one time are of several tables, whose `tbname` decides. `alone`: it is the call of the
+    select list whose row other columns are of.
     """
 
     relation: str
     time: str
     by_table: bool = False
+    alone: bool = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Chosen:
         """Return itself: trees are copied often, and it never changes."""

@@ -84,10 +84,13 @@ def check_grouping(
 
 
 def tell_apart(chooser: exp.Anonymous, keys: Keys) -> None:
-    """Leave out `tbname` from what tells rows apart where they are grouped by it."""
+    """Note that *chooser* chooses the row of the select list. Where rows are grouped by `tbname`,
+    it does not tell them apart.
+    """
     chosen = chosen_by(chooser)
-    if chosen is not None and keys.has_tables_of(chosen.relation.lower()):
-        note_chosen(chooser, replace(chosen, by_table=False))
+    assert chosen is not None  # it has been typed
+    by_table = chosen.by_table and not keys.has_tables_of(chosen.relation.lower())
+    note_chosen(chooser, replace(chosen, by_table=by_table, alone=True))
 
 
 def _is_tag(scope: SelectScope, place: tuple[str, str]) -> bool:
