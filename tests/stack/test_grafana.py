@@ -149,6 +149,31 @@ def test_a_line_for_each_table(ask: Ask) -> None:
     ]
 
 
+def test_a_rate_for_each_table(ask: Ask) -> None:
+    """volts grow by one a second in both tables."""
+    one = ask("select ts, derivative(volts, 1s, 0) as v from $db.d1 where ts >= $from and ts < $to")
+    assert one == {
+        "code": 0,
+        "column_meta": [_TIME, _AVERAGE],
+        "data": [[_at(10), 1.0], [_at(40), 1.0]],
+        "rows": 2,
+    }
+    found = ask(
+        "select ts, derivative(volts, 1m, 1) as v, tbname from $db.meters"
+        " where ts >= $from and ts < $to partition by tbname"
+    )
+    assert found["column_meta"] == [_TIME, _AVERAGE, _TABLE]
+    assert sorted(found["data"], key=lambda row: (row[0], row[2])) == [
+        [_at(10), 60.0, "d1"],
+        [_at(10), 60.0, "d2"],
+        [_at(40), 60.0, "d1"],
+        [_at(40), 60.0, "d2"],
+    ]
+    steps = ask("select ts, diff(volts) as d from $db.d2")
+    assert steps["column_meta"] == [_TIME, ["d", "BIGINT", 8]]
+    assert steps["data"] == [[_at(10), 10], [_at(40), 30]]
+
+
 def test_what_the_query_builder_writes(ask: Ask) -> None:
     found = ask(
         "SELECT _wstart, MAX(volts) AS top, AVG(amps) FROM $db.meters"
