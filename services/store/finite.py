@@ -18,7 +18,7 @@ _DOUBLE = exp.DataType.build("DOUBLE")
 _MOST_WRITTEN_TWICE = 50
 
 
-def keep_finite(tree: exp.Query, context: Context) -> None:
+def keep_finite(tree: exp.Expr, context: Context) -> None:
     """Check the arithmetic of a bound tree whose values are converted, in place."""
     found = [node for node in tree.walk(bfs=True) if isinstance(node, _ARITHMETIC)]
     checked: set[int] = set()

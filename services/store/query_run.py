@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ from penstock.duck.types import duck_type
 from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
 from penstock.sql.dialect import to_sql
-from penstock.sql.functions import QUERY_ONLY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.relational import BoundQuery, Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
@@ -28,8 +26,8 @@ from services.store.binding import BoundTable, Context, columns_of
 from services.store.chosen_rows import choose_rows
 from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
-from services.store.functions import FUNCTIONS
 from services.store.images import Images
+from services.store.known_functions import functions_of
 from services.store.partition_limits import keep_limits, limit_partitions
 from services.store.plans import KnownQuery, Reading, Translated, plan_of, with_rows
 from services.store.relation import PLACES, quote
@@ -41,9 +39,6 @@ from services.store.time_texts import check_times
 from services.store.translate import query
 from services.store.user_functions import register
 from services.store.windowed import evaluate
-
-#: functions that a query may call; user-defined ones come to these
-_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | SERIES.keys() | WINDOW_FUNCTIONS.keys()
 
 
 @dataclass(frozen=True)
@@ -234,7 +229,7 @@ class QueryRun:
             tree: is changed.
             max_rows: of an answer no more than one row beyond is read; None: all are.
         """
-        self._check_functions(tree)
+        self._let_call(tree)
         bound = self._bind_names(tree)
         tables: dict[str, BoundTable] = {}
         for node in list(tree.find_all(exp.Table)):
@@ -290,6 +285,16 @@ class QueryRun:
         """See `services.store.interp.Rows`."""
         return self._bind_names(query).outputs
 
+    def _let_call(self, tree: exp.Query) -> None:
+        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises
+        SqlError: there is no function of a name.
+        """
+        view = self._source.view()
+        for name, function in functions_of(tree, self._request.statement, view).items():
+            if name not in self._functions:
+                self._functions[name] = function
+                register(self._engine.con, function)
+
     def _bind_names(self, tree: exp.Query) -> BoundQuery:
         """Find what every name of *tree* means and every expression's type. Raises SqlError."""
         statement = self._request.statement
@@ -314,39 +319,6 @@ class QueryRun:
             return None
         return self._external_rows.whole(
             self._request.statement.query, self._request.database, self._request.timezone
-        )
-
-    def _check_functions(self, tree: exp.Query) -> None:
-        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises
-        SqlError: there is no function of a name.
-        """
-        view = self._source.view()
-        for call in tree.find_all(exp.Anonymous):
-            name = str(call.this).lower()
-            function = view.function(name)
-            scalar = function if function is not None and not function.aggregate else None
-            if name in self._functions or (name in _KNOWN and scalar is None):
-                continue
-            if scalar is None:
-                raise self._no_function(call, function)
-            self._functions[name] = scalar
-            register(self._engine.con, scalar)
-
-    def _no_function(self, call: exp.Anonymous, aggregate: UserFunction | None) -> SqlSemanticError:
-        name = str(call.this).lower()
-        if aggregate is not None:
-            hint = f"SELECT {name}(…) FROM … INTERVAL(1h)"
-            return self._request.statement.error(
-                f"{name[:80]}() needs a window in a query", call, code="E_NONWINDOW_AGG", hint=hint
-            )
-        near = difflib.get_close_matches(name, sorted(_KNOWN), 1)
-        hint = (
-            f"did you mean {near[0]}()?"
-            if near
-            else "docs/sql-functions.md lists the functions that a query has"
-        )
-        return self._request.statement.error(
-            f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint
         )
 
     def _bind(self, tree: exp.Query, table: exp.Table, tables: dict[str, BoundTable]) -> None:
