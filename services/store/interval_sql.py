@@ -116,7 +116,7 @@ class PlanWriter:
         precision = self._plan.source.precision
         time = quote(self._plan.source.time_column)
         if precision in _MICROSECONDS:
-            # a division of ticks takes three times as long
+            # dividing ticks makes the whole query a half slower
             units = _MICROSECONDS[precision]
             start = (
                 f"time_bucket(INTERVAL '{step * units} microseconds',"

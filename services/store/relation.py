@@ -219,8 +219,8 @@ class Relation:
         """Return the SELECT list of the table's columns and of the places asked for.
 
         Args:
-            as_read: leave times as DuckDB reads them, in microseconds: it then skips parts of files
-                by their statistics, and does not compute each time anew.
+            as_read: leave times as DuckDB reads them, in microseconds: it then does not compute
+                each time anew.
         """
         kept = _MILLISECONDS if as_read else ""
         columns = (

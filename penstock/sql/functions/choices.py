@@ -1,5 +1,5 @@
-"""Functions that DuckDB computes as the dialect does for some arguments: for those it does, which
-takes a tenth of the time, and polars for all others.
+"""Functions that DuckDB computes as the dialect does for some arguments: for those it does, in
+a small part of the time, and polars for all others.
 
 What is written twice must not grow with each level of a query, so only columns are.
 """
