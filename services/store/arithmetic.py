@@ -96,7 +96,9 @@ def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
     if "TIMESTAMP" in (kind_of(node.this), kind_of(node.expression)):
         for key in ("this", "expression"):
             node.set(key, as_ticks(node.args[key]))
-    if kind_of(node) != "BIGINT" and not isinstance(node, exp.Div):
+    # DuckDB divides whole numbers as DOUBLE, and a FLOAT as FLOAT
+    of_float = "FLOAT" in (kind_of(node.this.unnest()), kind_of(node.expression.unnest()))
+    if kind_of(node) != "BIGINT" and (of_float or not isinstance(node, exp.Div)):
         node.set("this", _as_double(node.this))
     for key in ("this", "expression"):
         if kind_of(node.args[key]) in ("BOOL", "JSON"):

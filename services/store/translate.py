@@ -20,7 +20,6 @@ from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
 from services.store.companions import take_companions, time_of
 from services.store.conversions import assure, convert
-from services.store.finite import keep_finite
 from services.store.functions import FUNCTIONS, arguments, function_name
 from services.store.over import filtered, spread_over
 from services.store.overloads import with_form
@@ -34,8 +33,6 @@ def query(tree: exp.Query, context: Context) -> str:
     converted = tree.copy()
     convert(converted, context)
     selected = converted.transform(_select, context, copy=False)
-    # it may write a number twice, so that a call that chooses a row would be two
-    keep_finite(selected, context)
     rewritten = selected.transform(_rewrite, context, copy=False)
     assert isinstance(rewritten, exp.Query)
     own = [own_name(f) for f in context.functions.values()]
