@@ -32,7 +32,7 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 @dataclass(frozen=True)
-class Range:
+class DeletedRange:
     """Rows of `tables`, or of all when that is None, with low <= ts <= high; nothing when
     low > high.
     """
@@ -42,9 +42,9 @@ class Range:
     high: int = _MAX
 
 
-def bounds(statement: Delete, layout: RowLayout, tz: tzinfo, now: int) -> Range:
+def bounds(statement: Delete, layout: RowLayout, tz: tzinfo, now: int) -> DeletedRange:
     """Return what a DELETE means; *now* in ticks. Raises SqlSemanticError."""
-    found = Range(None)
+    found = DeletedRange(None)
     if statement.where is None:
         return found
     for condition in _conjuncts(statement.where):
@@ -60,8 +60,8 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _narrow(
-    statement: Delete, layout: RowLayout, tz: tzinfo, now: int, found: Range, node: exp.Expr
-) -> Range:
+    statement: Delete, layout: RowLayout, tz: tzinfo, now: int, found: DeletedRange, node: exp.Expr
+) -> DeletedRange:
     def time(value: exp.Expr) -> int:
         try:
             return literals.ticks(_value(value), layout.precision, tz, now)
@@ -77,7 +77,7 @@ def _narrow(
     else:
         kind, side = _comparison(statement, layout, node)
         low, high = _limits(kind, time(side))
-    return Range(found.tables, max(found.low, low), min(found.high, high))
+    return DeletedRange(found.tables, max(found.low, low), min(found.high, high))
 
 
 def _comparison(
@@ -125,9 +125,9 @@ def _is_tbname(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and node.name.lower() == TBNAME
 
 
-def _intersect(found: Range, tables: tuple[str, ...]) -> Range:
+def _intersect(found: DeletedRange, tables: tuple[str, ...]) -> DeletedRange:
     both = tables if found.tables is None else tuple(t for t in found.tables if t in tables)
-    return Range(tuple(dict.fromkeys(both)), found.low, found.high)
+    return DeletedRange(tuple(dict.fromkeys(both)), found.low, found.high)
 
 
 def _value(node: exp.Expr) -> Value:

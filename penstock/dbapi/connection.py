@@ -8,7 +8,7 @@ from typing import Self
 from penstock.client import connection as client
 from penstock.client.connection_options import ConnectionOptions
 from penstock.dbapi.cursor import Cursor
-from penstock.dbapi.errors import InterfaceError, translated
+from penstock.dbapi.errors import InterfaceError, standard_errors
 
 
 class Connection:
@@ -66,7 +66,7 @@ def connect(
     Raises:
         OperationalError: user or password is wrong, or nobody answers.
     """
-    with translated():
+    with standard_errors():
         return Connection(
             client.connect(
                 url,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
-from penstock.dbapi.errors import InterfaceError, translated
+from penstock.dbapi.errors import InterfaceError, standard_errors
 from penstock.dbapi.kinds import code_of
-from penstock.dbapi.many import folded
+from penstock.dbapi.many import fold
 from penstock.rows.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Cursor:
         """
         self._check()
         self._table = None
-        with translated():
+        with standard_errors():
             found = self.connection.penstock.query(operation, parameters or None)
         self._take(found)
         return self
@@ -72,7 +72,7 @@ class Cursor:
         self._check()
         rows = list(seq_of_parameters)
         positional = [row for row in rows if not isinstance(row, Mapping)]
-        statements = folded(operation, positional) if len(positional) == len(rows) else None
+        statements = fold(operation, positional) if len(positional) == len(rows) else None
         if statements is None:
             statements = ((operation, row) for row in rows)
         written = 0

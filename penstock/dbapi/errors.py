@@ -60,7 +60,7 @@ def kind_of(error: PenstockError) -> type[DatabaseError]:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def standard_errors() -> Iterator[None]:
     """Raise the standard's exceptions for Penstock's."""
     try:
         yield

@@ -15,7 +15,7 @@ _ROW = re.compile(r"\bVALUES\s*(\(\s*\?(?:\s*,\s*\?)*\s*\))\s*;?\s*\Z", re.IGNOR
 _INSERT = re.compile(r"\s*INSERT\s", re.IGNORECASE)
 
 
-def folded(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Parameters]] | None:
+def fold(sql: str, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, Parameters]] | None:
     """Return statements that do what *sql* does for each of *rows*, with their parameters; None if
     it is no INSERT that ends with one row of `?`.
     """

@@ -35,7 +35,7 @@ from penstock.link.pool import connect_any
 from penstock.link.remote_request import MirrorOptions, RemoteRequest, RemoteTarget, TimeLeft
 from penstock.link.retry_window import RetryWindow
 from penstock.link.snapshot import find, read_snapshot, subscribe
-from penstock.link.updates import Update, UpdateFeed
+from penstock.link.updates import TableUpdate, UpdateFeed
 from penstock.runtime import vital
 
 if TYPE_CHECKING:
@@ -169,13 +169,13 @@ class RemoteTable:
 
     # ---------------------------------------------------------------- following
 
-    def on_update(self, listener: Callable[[Update], None]) -> None:
+    def on_update(self, listener: Callable[[TableUpdate], None]) -> None:
         """Have *listener* called, on the table's own thread, with everything that happens from now
         on.
         """
         self._feed.listen(listener)
 
-    def updates(self, timeout: float | None = None) -> Iterator[Update]:
+    def updates(self, timeout: float | None = None) -> Iterator[TableUpdate]:
         """Yield what happens from now on, one by one; ends when the table is closed, or when
         nothing came for *timeout* seconds.
 
@@ -299,7 +299,7 @@ class RemoteTable:
         )
         self.reconnects += 1
         self._become("live")
-        self._feed.publish(Update("restored"))
+        self._feed.publish(TableUpdate("restored"))
         return channel
 
     def _begin(self, link: Link, description: Description, left: TimeLeft) -> Channel:
@@ -317,7 +317,7 @@ class RemoteTable:
         self.reconnects += self.updated_at != 0.0
         self.updated_at = time.time()
         self._become("live")
-        self._feed.publish(Update("reset"))
+        self._feed.publish(TableUpdate("reset"))
         return channel
 
     def _follow(self, channel: Channel) -> None:
@@ -330,7 +330,7 @@ class RemoteTable:
             elif blink and self._content.has_cycle:
                 with self._lock:
                     self._content.begin_cycle(None)
-                self._feed.publish(Update("reset"))
+                self._feed.publish(TableUpdate("reset"))
 
     def _apply(self, message: LinkMessage) -> None:
         if message.kind == "schema":
@@ -349,9 +349,9 @@ class RemoteTable:
             self._lock.notify_all()
         if message.rows is None:
             if message.kind in ("delete", "tags"):
-                self._feed.publish(Update("delete"))
+                self._feed.publish(TableUpdate("delete"))
         elif not shows_cycles:
-            self._feed.publish(Update("rows", self._content.visible(message.rows)))
+            self._feed.publish(TableUpdate("rows", self._content.visible(message.rows)))
 
     def _show_cycles(self, message: LinkMessage) -> None:
         """Show one cycle of a blink table after the other: rows of one are gone with the next."""
@@ -359,7 +359,7 @@ class RemoteTable:
             with self._lock:
                 self._content.begin_cycle(cycle)
                 self._lock.notify_all()
-            self._feed.publish(Update("rows", cycle))
+            self._feed.publish(TableUpdate("rows", cycle))
 
     def _hides_rows(self) -> bool:
         return self.options.on_disconnect == "clear" and self.state in (
@@ -377,7 +377,7 @@ class RemoteTable:
             return
         self._become("disconnected")
         if was_live and self.options.on_disconnect == "clear":
-            self._feed.publish(Update("clear"))
+            self._feed.publish(TableUpdate("clear"))
 
     def _fail(self) -> None:
         why = self.error or LinkLost("the link is lost")

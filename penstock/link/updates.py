@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Update:
+class TableUpdate:
     """One event. `rows`: added or changed rows (and, where `_op` is 1, removed ones); `reset`: all
     is new; `clear`: cut off.
     """
@@ -27,20 +27,20 @@ class UpdateFeed:
     def __init__(self, lock: threading.Condition) -> None:
         """`lock` is notified of every update."""
         self._lock = lock
-        self._listeners: list[Callable[[Update], None]] = []
-        self._watchers: list[queue.SimpleQueue[Update | None]] = []
+        self._listeners: list[Callable[[TableUpdate], None]] = []
+        self._watchers: list[queue.SimpleQueue[TableUpdate | None]] = []
         self._ended = False
 
-    def listen(self, listener: Callable[[Update], None]) -> None:
+    def listen(self, listener: Callable[[TableUpdate], None]) -> None:
         """Have *listener* called, on the publishing thread, with every update from now on."""
         with self._lock:
             self._listeners.append(listener)
 
-    def watch(self, timeout: float | None) -> Iterator[Update | None]:
+    def watch(self, timeout: float | None) -> Iterator[TableUpdate | None]:
         """Yield updates from now on, and None once there are no more; ends when nothing came for
         *timeout* seconds.
         """
-        watcher: queue.SimpleQueue[Update | None] = queue.SimpleQueue()
+        watcher: queue.SimpleQueue[TableUpdate | None] = queue.SimpleQueue()
         with self._lock:
             self._watchers.append(watcher)
             if self._ended:
@@ -58,7 +58,7 @@ class UpdateFeed:
             with self._lock:
                 self._watchers.remove(watcher)
 
-    def publish(self, update: Update) -> None:
+    def publish(self, update: TableUpdate) -> None:
         self._put(update)
         with self._lock:
             listeners = list(self._listeners)
@@ -71,7 +71,7 @@ class UpdateFeed:
             self._ended = True
         self._put(None)
 
-    def _put(self, update: Update | None) -> None:
+    def _put(self, update: TableUpdate | None) -> None:
         with self._lock:
             watchers = list(self._watchers)
             self._lock.notify_all()

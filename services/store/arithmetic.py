@@ -14,7 +14,7 @@ from penstock.sql.functions.duckdb import macro, polars_expression
 from penstock.sql.functions.macros import FINITE
 from penstock.sql.relational import Binding, binding_of, note
 from services.store.binding import Context
-from services.store.casts import MOMENTS, TICKS, bounded_moment, convert_to
+from services.store.casts import MOMENTS, TICKS, convert_to, moment_within_bounds
 from services.store.times import read_time
 
 OPERATORS = (
@@ -92,7 +92,7 @@ def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
     it.
     """
     if kind_of(node) == "TIMESTAMP":
-        return _moved(node, context)
+        return _move(node, context)
     if "TIMESTAMP" in (kind_of(node.this), kind_of(node.expression)):
         for key in ("this", "expression"):
             node.set(key, as_ticks(node.args[key]))
@@ -106,7 +106,7 @@ def _arithmetic(node: exp.Expr, context: Context) -> exp.Expr:
     return node
 
 
-def _moved(node: exp.Expr, context: Context) -> exp.Expr:
+def _move(node: exp.Expr, context: Context) -> exp.Expr:
     """Return a time plus or minus a duration or a number of ticks."""
     time, by = node.this, node.expression
     if _is_duration(time) or kind_of(by) == "TIMESTAMP":
@@ -116,19 +116,19 @@ def _moved(node: exp.Expr, context: Context) -> exp.Expr:
         time, binding = _constant_time(time, node, context.timezone)
     duration = by.unnest()
     if not isinstance(duration, nodes.DurationLiteral):
-        return _moved_by_number(node, time, by, replace(context, precision=binding.precision))
+        return _move_by_number(node, time, by, replace(context, precision=binding.precision))
     if duration.duration.natural:
-        return _moved_by_calendar(
+        return _move_by_calendar(
             node, time, duration, replace(context, precision=binding.precision)
         )
     by = exp.Literal.number(str(duration.duration.ticks(binding.precision)))
     return _of_ticks(type(node)(this=as_ticks(time), expression=by), binding.precision)
 
 
-def _moved_by_number(node: exp.Expr, time: exp.Expr, by: exp.Expr, context: Context) -> exp.Expr:
+def _move_by_number(node: exp.Expr, time: exp.Expr, by: exp.Expr, context: Context) -> exp.Expr:
     """Return a time moved by a number of ticks; NULL where that is no time."""
     ticks = type(node)(this=_wide_ticks(time), expression=cast(by, _BIGINT))
-    made = bounded_moment(exp.TryCast(this=ticks, to=_BIGINT.copy()), context)
+    made = moment_within_bounds(exp.TryCast(this=ticks, to=_BIGINT.copy()), context)
     made.meta[_OF_TICKS] = True
     return made
 
@@ -160,7 +160,7 @@ def _of_ticks(ticks: exp.Expr, precision: str) -> exp.Expr:
     return made
 
 
-def _moved_by_calendar(
+def _move_by_calendar(
     node: exp.Expr, time: exp.Expr, by: nodes.DurationLiteral, context: Context
 ) -> exp.Expr:
     """Return a time moved by months or years of the session's zone."""

@@ -171,10 +171,10 @@ def _to_time(cast: _Cast) -> exp.Expr:
         return _native(cast)
     if cast.given.text:
         return _by_polars(cast)
-    return bounded_moment(_bigint(cast), cast.context)
+    return moment_within_bounds(_bigint(cast), cast.context)
 
 
-def bounded_moment(ticks: exp.Expr, context: Context) -> exp.Expr:
+def moment_within_bounds(ticks: exp.Expr, context: Context) -> exp.Expr:
     """Return ticks as a time of the context's precision; NULL where they are none."""
     return _moments[context.precision]([ticks], context)
 

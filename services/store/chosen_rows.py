@@ -48,7 +48,7 @@ def _read_chosen(select: exp.Select, call: exp.Anonymous, context: Context) -> N
     source = select.args["from_"].this
     table = _table(source, context)
     time = _time(call)
-    meant = _named_items(select, source, table)
+    meant = _items_by_name(select, source, table)
     rows = _with_dice(source) if function_name(call) == "sample" else source.copy()
     inner = exp.select(exp.Star()).from_(rows)
     where = select.args.get("where")
@@ -96,7 +96,7 @@ def _time(call: exp.Anonymous) -> exp.Column | None:
     return last if len(call.expressions) > 1 and isinstance(last, exp.Column) else None
 
 
-def _named_items(
+def _items_by_name(
     select: exp.Select, source: exp.Expr, table: BoundTable | None
 ) -> Mapping[str, exp.Expr]:
     """Return what the names of the select list mean that are no columns of *source*."""

@@ -14,7 +14,7 @@ from penstock.errors import PenstockError
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output
 from penstock.sql.source import Source
-from services.store.explain import Reach
+from services.store.explain import TableReach
 from services.store.images import Images
 from services.store.plans import Plan, Reading
 from services.store.resolve import ResolvedTable
@@ -76,11 +76,11 @@ class Execution:
         self.readings.append((reading, rows))
         return rows
 
-    def reaches(self) -> list[Reach]:
+    def reaches(self) -> list[TableReach]:
         """Return what was read so far of each table."""
         return [self._reach(reading) for reading, _ in self.readings]
 
-    def _reach(self, reading: Reading) -> Reach:
+    def _reach(self, reading: Reading) -> TableReach:
         found = reading.found
         scope = reading.scope if found.child is None else reading.scope.among([found.child])
         tables = list(self._source.tables(found))
@@ -89,7 +89,7 @@ class Execution:
         if tables == [found.table]:
             read = scope.narrow(every, found.table)
         files = [segment for part in read for segment in part.found]
-        return Reach(
+        return TableReach(
             f"{found.table.database}.{found.table.name}",
             None if scope.tables is None else len(scope.tables),
             len(files),

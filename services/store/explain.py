@@ -17,7 +17,7 @@ _INDENT = "  "
 
 
 @dataclass(frozen=True)
-class Reach:
+class TableReach:
     """What is read of a table: files of those that there are, their rows, rows of the tail."""
 
     table: str
@@ -38,7 +38,7 @@ class Reach:
         )
 
 
-def table(query: exp.Query, kernels: Sequence[str], reads: Iterable[Reach]) -> pa.Table:
+def table(query: exp.Query, kernels: Sequence[str], reads: Iterable[TableReach]) -> pa.Table:
     """Return the answer of EXPLAIN: items and their values.
 
     Args:

@@ -32,7 +32,7 @@ _TABLE = "_penstock_table"
 _POSSIBLE = "name interp(column), _irowts, _isfilled or what PARTITION BY has"
 
 
-class Rows(Protocol):
+class QueryRows(Protocol):
     """What interp() needs of the query around it."""
 
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
@@ -58,7 +58,7 @@ class Interpolated:
 
 
 def evaluate(
-    rows: Rows,
+    rows: QueryRows,
     statement: Query,
     select: exp.Select,
     timezone: str,
@@ -82,7 +82,9 @@ def evaluate(
 class _Interpolation:
     """One SELECT with RANGE."""
 
-    def __init__(self, rows: Rows, statement: Query, select: exp.Select, timezone: str) -> None:
+    def __init__(
+        self, rows: QueryRows, statement: Query, select: exp.Select, timezone: str
+    ) -> None:
         self._rows = rows
         self._statement = statement
         self._select = select

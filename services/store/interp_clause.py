@@ -28,7 +28,7 @@ _NOTHING_BEFORE = ("none", "next")
 _EXAMPLE = "RANGE('2026-01-01 00:00:00', '2026-01-02 00:00:00') EVERY(1h) FILL(PREV)"
 
 
-class Rows(Protocol):
+class QueryRows(Protocol):
     """Answers a SELECT without FROM."""
 
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]: ...
@@ -77,7 +77,7 @@ def _ticks(ticks: int) -> exp.Expr:
 class RangeReader:
     """Reads the clauses of one SELECT."""
 
-    def __init__(self, rows: Rows, statement: Query, timezone: str, precision: str) -> None:
+    def __init__(self, rows: QueryRows, statement: Query, timezone: str, precision: str) -> None:
         self._rows = rows
         self._statement = statement
         self._timezone = timezone
@@ -138,9 +138,7 @@ class RangeReader:
         """Return a time in ticks."""
         is_text = isinstance(node, exp.Literal) and node.is_string
         ticks = (
-            ticks_of(node.name, self._precision, self._timezone)
-            if is_text
-            else self._computed(node)
+            ticks_of(node.name, self._precision, self._timezone) if is_text else self._compute(node)
         )
         low, high = TIME_LIMITS[self._precision]
         if ticks is None or not low <= ticks <= high:
@@ -148,7 +146,7 @@ class RangeReader:
             self._refuse(node, f"{shown} is no time", TIME_FORMS, "E_TYPE")
         return ticks
 
-    def _computed(self, node: exp.Expr) -> int | None:
+    def _compute(self, node: exp.Expr) -> int | None:
         """Return the ticks of an expression without columns; None where it is NULL."""
         if node.find(exp.Column, exp.Query) is not None:
             self._refuse(node, "the times of RANGE are constants", _EXAMPLE)

@@ -108,14 +108,14 @@ class _Reader:
     def read(self, mode: Mode, *, given: bool) -> _Answer:
         before = self._before.get_column("_at")
         exact = (before == self._before.get_column(TIME)).fill_null(False).to_numpy()
-        values, there = self._made_up(mode)
+        values, there = self._make_up(mode)
         if mode in ("prev", "next", "near") and given:
             values = values.zip_with(pl.Series(there), self._constant(len(values)))
             there = np.ones(len(there), dtype=bool)
         own = self._before.get_column("_v")
         return _Answer(own.zip_with(pl.Series(exact), values), exact, exact | there)
 
-    def _made_up(self, mode: Mode) -> tuple[pl.Series, Mask]:
+    def _make_up(self, mode: Mode) -> tuple[pl.Series, Mask]:
         """Return the values where no row has the very time, and where there are any."""
         before, behind = self._before, self._behind
         has_before = before.get_column("_at").is_not_null().to_numpy()

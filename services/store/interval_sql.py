@@ -50,7 +50,7 @@ def sql(plan: StreamPlan, rows: str) -> str | None:
         f"{value} AS {quote(c.name)}" for value, c in zip(shown, plan.target.columns, strict=True)
     )
     groups = ", ".join(["_window", *(f"_k{i}" for i in range(len(plan.keys)))])
-    return f"SELECT {listed} FROM ({writer.labelled(step, shift, rows)}) GROUP BY {groups}"
+    return f"SELECT {listed} FROM ({writer.label(step, shift, rows)}) GROUP BY {groups}"
 
 
 def named(windows: str, columns: TableColumns) -> str:
@@ -111,7 +111,7 @@ class PlanWriter:
         precision = self._plan.source.precision
         return f"{TICKS[precision]}({window})" if precision in _MICROSECONDS else window
 
-    def labelled(self, step: int, shift: int, rows: str) -> str:
+    def label(self, step: int, shift: int, rows: str) -> str:
         """Return the SQL of the rows with their windows: the beginning of each, as `_window`."""
         precision = self._plan.source.precision
         time = quote(self._plan.source.time_column)

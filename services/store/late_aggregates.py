@@ -21,7 +21,7 @@ from penstock.sql.relational import Output, TableColumns
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.relation import quote
-from services.store.window_select import LateAggregate, WindowSelect, column_name
+from services.store.window_select import LateAggregate, SplitSelect, column_name
 from services.store.window_source import Tables, WindowSource
 
 _WINDOW = "_penstock_window"
@@ -43,7 +43,7 @@ def add_late(
     con: duckdb.DuckDBPyConnection,
     statement: Query,
     source: WindowSource,
-    select: WindowSelect,
+    select: SplitSelect,
     plan: StreamPlan,
     rows: pl.DataFrame,
 ) -> WithLate:
@@ -79,7 +79,7 @@ def add_late(
         pl.col(_WINDOW).cast(pl.UInt32),
     )
     made = rows.with_row_index(_WINDOW).join(answer, on=_WINDOW, how="left", maintain_order="left")
-    return _placed(made.drop(_WINDOW), select.late, names, kinds)
+    return _put_in_place(made.drop(_WINDOW), select.late, names, kinds)
 
 
 def _windows(plan: StreamPlan, rows: pl.DataFrame, end: str, keys: Sequence[str]) -> pl.DataFrame:
@@ -115,7 +115,7 @@ def _members(queries: Tables, source: WindowSource, plan: StreamPlan) -> str:
     items.append(exp.column("tbname"))
     items += [exp.alias_(k.unalias().copy(), _key(i)) for i, k in enumerate(keys)]
     made = exp.Select(expressions=items)
-    made.set("from_", exp.From(this=_aliased(base, source)))
+    made.set("from_", exp.From(this=_with_alias(base, source)))
     conditions = [select.args["where"].this.copy()] if select.args.get("where") else []
     if isinstance(plan.window, State):
         window = select.args["window"]
@@ -129,7 +129,7 @@ def _members(queries: Tables, source: WindowSource, plan: StreamPlan) -> str:
     return relation
 
 
-def _aliased(relation: str, source: WindowSource) -> exp.Table:
+def _with_alias(relation: str, source: WindowSource) -> exp.Table:
     alias = exp.TableAlias(this=exp.to_identifier(source.table.alias_or_name, quoted=True))
     return exp.Table(this=exp.to_identifier(relation), alias=alias)
 
@@ -182,7 +182,7 @@ def _grouping(source: WindowSource, joined: str, late: Sequence[LateAggregate]) 
     made = exp.Select(
         expressions=[window, *(exp.alias_(a.call.copy(), a.name, quoted=True) for a in late)]
     )
-    made.set("from_", exp.From(this=_aliased(joined, source)))
+    made.set("from_", exp.From(this=_with_alias(joined, source)))
     made.set("group", exp.Group(expressions=[window.copy()]))
     return made
 
@@ -193,7 +193,7 @@ def _ticks(name: str, kind: ColumnType, precision: str) -> pl.Expr:
     return pl.col(name).cast(pl.Datetime(precision)).cast(pl.Int64)  # type: ignore[arg-type]
 
 
-def _placed(
+def _put_in_place(
     rows: pl.DataFrame,
     late: Sequence[LateAggregate],
     names: dict[str, str],

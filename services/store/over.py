@@ -17,7 +17,7 @@ from services.store.functions import FUNCTIONS, function_name
 _BY_TIME = frozenset({"first", "last", "last_row"})
 
 
-def filtered(name: str, call: exp.Expr, condition: exp.Expr) -> exp.Expr:
+def with_filter(name: str, call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """Return an aggregate of the rows that meet *condition*.
 
     Args:

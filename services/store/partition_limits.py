@@ -34,7 +34,7 @@ def limit_partitions(tree: exp.Query, statement: Query, context: Context) -> exp
     for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
         if not _limits_partitions(select, statement):
             continue
-        limited = _limited(select, statement, context)
+        limited = _limit(select, statement, context)
         if select is tree:
             return limited
         select.replace(limited)
@@ -55,7 +55,7 @@ def _limits_partitions(select: exp.Select, statement: Query) -> bool:
     return bool(by_partition)
 
 
-def _limited(select: exp.Select, statement: Query, context: Context) -> exp.Select:
+def _limit(select: exp.Select, statement: Query, context: Context) -> exp.Select:
     """Return the select from *select* that keeps what its limits leave."""
     if select.args.get("distinct") is not None:
         raise statement.error(
@@ -83,9 +83,9 @@ def _limited(select: exp.Select, statement: Query, context: Context) -> exp.Sele
         outer.set("limit", limits["limit"])
         outer.set("offset", limits["offset"])
     by_key = [exp.Ordered(this=key.copy(), nulls_first=False) for key in keys]
-    inner.append("expressions", _numbered(_ROW, exp.RowNumber(), order, keys))
-    inner.append("expressions", _numbered(_PARTITION, exp.DenseRank(), by_key))
-    inner.append("expressions", _numbered(_PLACE, exp.RowNumber(), [*order, *by_key]))
+    inner.append("expressions", _number(_ROW, exp.RowNumber(), order, keys))
+    inner.append("expressions", _number(_PARTITION, exp.DenseRank(), by_key))
+    inner.append("expressions", _number(_PLACE, exp.RowNumber(), [*order, *by_key]))
     outer = outer.from_(exp.Subquery(this=inner, alias=_alias("_penstock_rows")))
     if tests:
         outer = outer.where(*tests)
@@ -161,7 +161,7 @@ def _between(name: str, count: exp.Expr | None, skipped: exp.Expr | None) -> Ite
         yield exp.LTE(this=exp.column(name), expression=last)
 
 
-def _numbered(
+def _number(
     name: str, function: exp.Expr, order: Sequence[exp.Expr], keys: Sequence[exp.Expr] = ()
 ) -> exp.Expr:
     """Return the column *name* that counts rows in *order*, in each partition of *keys*."""

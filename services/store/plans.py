@@ -19,7 +19,7 @@ from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output
 from services.store.binding import Context
 from services.store.resolve import ResolvedTable
-from services.store.scope import Scope
+from services.store.scope import ReadScope
 from services.store.translate import query
 
 #: longest text that is remembered
@@ -41,7 +41,7 @@ class Reading:
 
     prefix: str
     found: ResolvedTable
-    scope: Scope
+    scope: ReadScope
     places: tuple[str, ...]
 
 
@@ -116,7 +116,7 @@ def cut(text: str, rows: Sequence[str]) -> tuple[str, ...] | None:
 
 
 @dataclass(frozen=True)
-class Key:
+class PlanKey:
     """What a plan is found by. `revision`: of the catalog."""
 
     sql: str
@@ -139,15 +139,15 @@ class Plans:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         #: None: it came once, or cannot be remembered
-        self._known: OrderedDict[Key, KnownQuery | None] = OrderedDict()
+        self._known: OrderedDict[PlanKey, KnownQuery | None] = OrderedDict()
 
-    def find(self, key: Key) -> KnownQuery | None:
+    def find(self, key: PlanKey) -> KnownQuery | None:
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
             return self._known.get(key)
 
-    def came_before(self, key: Key) -> bool:
+    def came_before(self, key: PlanKey) -> bool:
         """Tell if a text came before; from now on it did."""
         if len(key.sql) > _LONGEST:
             return False
@@ -157,11 +157,11 @@ class Plans:
             self._add(key, None)
             return False
 
-    def keep(self, key: Key, known: KnownQuery) -> None:
+    def keep(self, key: PlanKey, known: KnownQuery) -> None:
         with self._lock:
             self._add(key, known)
 
-    def _add(self, key: Key, known: KnownQuery | None) -> None:
+    def _add(self, key: PlanKey, known: KnownQuery | None) -> None:
         self._known[key] = known
         if len(self._known) > _MOST:
             self._known.popitem(last=False)

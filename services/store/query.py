@@ -29,7 +29,7 @@ from services.store.engine_errors import explain_call
 from services.store.execution import Execution
 from services.store.images import Images
 from services.store.partitions import Partitions
-from services.store.plans import Key, KnownQuery, Plans
+from services.store.plans import KnownQuery, PlanKey, Plans
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import Resolver
 from services.store.table_source import TableSource
@@ -95,7 +95,7 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        key = None if parameters else Key(sql, database, timezone, self._resolver.revision)
+        key = None if parameters else PlanKey(sql, database, timezone, self._resolver.revision)
         known = None if key is None else self._find(key)
         if known is not None:
             table, read_to = self._run_known(known, sql, permit)
@@ -113,7 +113,7 @@ class Queries:
         metadata = table.schema.metadata or {}
         return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(read_to)})
 
-    def _find(self, key: Key) -> KnownQuery | None:
+    def _find(self, key: PlanKey) -> KnownQuery | None:
         """Return the plan of a query whose names mean what they meant when it was made."""
         known = self._plans.find(key)
         if known is None:
@@ -139,7 +139,9 @@ class Queries:
             engine.keep()
         return table, execution.positions
 
-    def _run_new(self, request: QueryRequest, key: Key | None) -> tuple[pa.Table, dict[str, int]]:
+    def _run_new(
+        self, request: QueryRequest, key: PlanKey | None
+    ) -> tuple[pa.Table, dict[str, int]]:
         with self._engine(lambda: request.statement) as engine:
             run = self._run_of(request, engine)
             table = run.result()

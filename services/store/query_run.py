@@ -33,7 +33,7 @@ from services.store.plans import KnownQuery, Reading, Translated, plan_of, with_
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.row_series import write_series
-from services.store.scope import EVERYTHING, Scope, scope_of
+from services.store.scope import EVERYTHING, ReadScope, scope_of
 from services.store.table_source import TableSource
 from services.store.time_texts import check_times
 from services.store.translate import query
@@ -119,7 +119,7 @@ class QueryRun:
         con: duckdb.DuckDBPyConnection,
         prefix: str,
         found: ResolvedTable,
-        scope: Scope = EVERYTHING,
+        scope: ReadScope = EVERYTHING,
     ) -> str:
         if found.external is not None:
             return self._fetch_external(
@@ -271,18 +271,18 @@ class QueryRun:
         return name
 
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
-        """See `services.store.interp.Rows`."""
+        """See `services.store.interp_clause.QueryRows`."""
         done = self._write(select, None)
         text = done.text if self._computes else f"SELECT * FROM ({done.text}) LIMIT 0"
         return pl.DataFrame(self._execution.rows(text)), done.outputs
 
     def table_of(self, table: exp.Table) -> Table | None:
-        """See `services.store.interp.Rows`."""
+        """See `services.store.interp_clause.QueryRows`."""
         computed = table.name in self._windows and not table.db
         return None if computed else self.resolve(table).table
 
     def outputs_of(self, query: exp.Query) -> tuple[Output, ...]:
-        """See `services.store.interp.Rows`."""
+        """See `services.store.interp_clause.QueryRows`."""
         return self._bind_names(query).outputs
 
     def _let_call(self, tree: exp.Query) -> None:
@@ -376,7 +376,7 @@ class QueryRun:
             time = exp.column(rows.start, quoted=True)
             outer.set("order", exp.Order(expressions=[exp.Ordered(this=time)]))
         keep_limits(select, outer, rows.start, rows.keys)
-        return _replaced(tree, select, outer)
+        return _put_in_place(tree, select, outer)
 
     def _interpolate(self, tree: exp.Query, select: exp.Select) -> exp.Query:
         """Replace a SELECT with RANGE by one from the values that it reads."""
@@ -392,10 +392,10 @@ class QueryRun:
         self._engine.con.register(name, made.frame.to_arrow())
         self._relations.add(name)
         self._windows[name] = made.columns
-        return _replaced(tree, select, made.outer)
+        return _put_in_place(tree, select, made.outer)
 
 
-def _replaced(tree: exp.Query, select: exp.Select, by: exp.Select) -> exp.Query:
+def _put_in_place(tree: exp.Query, select: exp.Select, by: exp.Select) -> exp.Query:
     """Return *tree* with *by* in place of *select*."""
     if select is tree or select.parent is None:
         return by

@@ -114,7 +114,7 @@ class _Layers:
         """Replace the calls of the select; return what it reads instead of its table, and the
         condition on that.
         """
-        self._layers[0] += self._named_items()
+        self._layers[0] += self._items_by_name()
         place = self._place()
         for call in self._calls():
             self._replace(call, place)
@@ -145,7 +145,7 @@ class _Layers:
             key = self._select.expressions[int(key.name) - 1].unalias()
         return key.copy()
 
-    def _named_items(self) -> list[exp.Expr]:
+    def _items_by_name(self) -> list[exp.Expr]:
         """Return the items of the select list that WHERE, a key or an argument calls by name."""
         parts = [self._select.args.get("where"), self._select.args.get("partition_by")]
         parts += [argument for call in self._calls() for argument in call.expressions[:1]]
@@ -174,11 +174,11 @@ class _Layers:
         call = series_call(node)
         binding = binding_of(node)
         assert call is not None and binding is not None  # the binder has typed it
-        value = _fit(unpack(self._packed(node, call, place), self._context), call)
+        value = _fit(unpack(self._pack(node, call, place), self._context), call)
         note(value, binding)
         node.replace(value)
 
-    def _packed(
+    def _pack(
         self, node: exp.Anonymous, call: SeriesCall, place: tuple[exp.Expr, exp.Expr, exp.Expr]
     ) -> exp.Expr:
         """Return the column of the packed value of a call; equal calls have one."""

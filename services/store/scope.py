@@ -24,19 +24,19 @@ _TO = (exp.LT, exp.LTE, exp.EQ)
 
 
 @dataclass(frozen=True)
-class Scope:
+class ReadScope:
     """`tables` None: all; `low` and `high`: times in ticks, both within, None without an end."""
 
     tables: frozenset[str] | None = None
     low: int | None = None
     high: int | None = None
 
-    def among(self, tables: Sequence[str]) -> Scope:
+    def among(self, tables: Sequence[str]) -> ReadScope:
         """Return what of the scope is of *tables*."""
         both = frozenset(tables) if self.tables is None else self.tables & frozenset(tables)
         return replace(self, tables=both)
 
-    def within(self, low: int | None, high: int | None) -> Scope:
+    def within(self, low: int | None, high: int | None) -> ReadScope:
         """Return what of the scope is between two times."""
         lows = [t for t in (self.low, low) if t is not None]
         highs = [t for t in (self.high, high) if t is not None]
@@ -81,10 +81,10 @@ class Scope:
         return () if rows.is_empty() else (rows,)
 
 
-EVERYTHING = Scope()
+EVERYTHING = ReadScope()
 
 
-def scope_of(source: exp.Table, table: Table, timezone: str) -> Scope:
+def scope_of(source: exp.Table, table: Table, timezone: str) -> ReadScope:
     """Return what the SELECT around *source*, a table as the user named it, can need of *table*.
 
     Only a SELECT from one table is looked at: a condition on what is joined is no condition on the
@@ -128,7 +128,7 @@ class _Reader:
         self._times = {time} | (set(TIME_ALIASES) - own)
         self._has_names = "tbname" not in own
 
-    def apply(self, condition: exp.Expr, scope: Scope) -> Scope:
+    def apply(self, condition: exp.Expr, scope: ReadScope) -> ReadScope:
         """Return what is left of *scope* where *condition* is true."""
         if isinstance(condition, exp.Between):
             if self._is_time(condition.this) and not condition.args.get("symmetric"):
@@ -146,8 +146,8 @@ class _Reader:
         return self._compare(condition.expression, _SWAPPED[kind], condition.this, scope)
 
     def _compare(
-        self, column: exp.Expr, kind: type[exp.Expr], value: exp.Expr, scope: Scope
-    ) -> Scope:
+        self, column: exp.Expr, kind: type[exp.Expr], value: exp.Expr, scope: ReadScope
+    ) -> ReadScope:
         if self._is_time(column):
             return scope.within(
                 self._below(value) if kind in _FROM else None,
@@ -157,7 +157,7 @@ class _Reader:
             return scope.among([value.this])
         return scope
 
-    def _apply_in(self, condition: exp.In, scope: Scope) -> Scope:
+    def _apply_in(self, condition: exp.In, scope: ReadScope) -> ReadScope:
         values = condition.expressions
         if condition.args.get("query") or not values or not self._is_name(condition.this):
             return scope

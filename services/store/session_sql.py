@@ -21,7 +21,7 @@ _NUMBER = "_session"
 
 
 @dataclass(frozen=True)
-class Sessions:
+class SessionWindows:
     """The sessions of a plan. `rows`: SELECT of what they are made of; `shown`: what is selected of
     each; `keys`: how many columns tell partitions apart.
     """
@@ -56,7 +56,7 @@ class Sessions:
         return True
 
 
-def sessions(plan: StreamPlan, rows: str) -> Sessions | None:
+def sessions(plan: StreamPlan, rows: str) -> SessionWindows | None:
     """Return the sessions of a plan; None where the kernels must compute them.
 
     Args:
@@ -77,7 +77,7 @@ def sessions(plan: StreamPlan, rows: str) -> Sessions | None:
         f"{value} AS {quote(c.name)}" for value, c in zip(shown, plan.target.columns, strict=True)
     )
     time = f"{TICKS[plan.source.precision]}({quote(plan.source.time_column)}) AS _t"
-    return Sessions(writer.select([time], rows), listed, len(plan.keys), tolerance)
+    return SessionWindows(writer.select([time], rows), listed, len(plan.keys), tolerance)
 
 
 def number(rows: pl.DataFrame, keys: int, tolerance: int) -> pl.DataFrame:

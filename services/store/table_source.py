@@ -16,7 +16,7 @@ from services.store.images import Images
 from services.store.partitions import layout_of
 from services.store.relation import Relation, literal, quote
 from services.store.resolve import ResolvedTable, Resolver
-from services.store.scope import EVERYTHING, Scope
+from services.store.scope import EVERYTHING, ReadScope
 
 
 class TableSource:
@@ -43,7 +43,7 @@ class TableSource:
         images: Images,
         *,
         places: Collection[str] = (),
-        scope: Scope = EVERYTHING,
+        scope: ReadScope = EVERYTHING,
     ) -> str:
         """Return the SQL of the live rows of a table or child table, as of one moment of its
         partitions; at least those of *scope*.

@@ -14,14 +14,14 @@ from sqlglot import exp
 from penstock.duck import print_query
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
-from penstock.sql.relational import AGGREGATE_NAMES, binding_of, called, is_over
+from penstock.sql.relational import AGGREGATE_NAMES, binding_of, call_of, is_over
 from penstock.sql.relational.companions import chosen_by
 from penstock.udf import UserFunction
 from services.store.binding import BoundTable, Context
 from services.store.companions import take_companions, time_of
 from services.store.conversions import assure, convert
 from services.store.functions import FUNCTIONS, arguments, function_name
-from services.store.over import filtered, spread_over
+from services.store.over import spread_over, with_filter
 from services.store.overloads import with_form
 from services.store.times import interval
 
@@ -127,20 +127,20 @@ def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:
         return replaced
     if isinstance(node, exp.Filter) and not isinstance(node.parent, exp.Window):
         return _rewrite_filter(node, context)
-    if isinstance(node, exp.Window) and function_name(called(node)) == "spread":
+    if isinstance(node, exp.Window) and function_name(call_of(node)) == "spread":
         return _rewrite_spread(node, context)
     return _rewrite_call(node, context)
 
 
 def _rewrite_filter(node: exp.Filter, context: Context) -> exp.Expr:
     condition = node.expression.this.transform(_rewrite, context)
-    return filtered(function_name(node.this), _rewrite(node.this.copy(), context), condition)
+    return with_filter(function_name(node.this), _rewrite(node.this.copy(), context), condition)
 
 
 def _rewrite_spread(node: exp.Window, context: Context) -> exp.Expr:
-    argument = _rewrite_argument(arguments(called(node))[0], context)
+    argument = _rewrite_argument(arguments(call_of(node))[0], context)
     inner = node.copy()
-    called(inner).replace(exp.Null())
+    call_of(inner).replace(exp.Null())
     window = inner.transform(_rewrite, context, copy=False)
     assert isinstance(window, exp.Window)
     return spread_over(window, argument, context)
@@ -158,7 +158,7 @@ def _replace_own(node: exp.Expr) -> exp.Expr | None:
 def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
     """Give a function the name and the arguments that it has in DuckDB."""
     if isinstance(node, exp.Trim):
-        node = _written_as_call(node)
+        node = _write_as_call(node)
     if not isinstance(node, exp.Anonymous):
         return node
     name = function_name(node)
@@ -196,7 +196,7 @@ def _rewrite_argument(node: exp.Expr, context: Context) -> exp.Expr:
     return node.transform(_rewrite, context)
 
 
-def _written_as_call(node: exp.Trim) -> exp.Anonymous:
+def _write_as_call(node: exp.Trim) -> exp.Anonymous:
     """Write `trim(BOTH 'x' FROM text)` with its parts as arguments."""
     side = exp.Literal.string(node.args.get("position") or "BOTH")
     what = node.args.get("expression") or exp.Literal.string(" ")

@@ -52,7 +52,7 @@ def of_all(item: exp.Expr) -> exp.Expr:
     return made
 
 
-def written_out(items: Sequence[exp.Expr], starred: Sequence[str]) -> Iterator[exp.Expr]:
+def write_out(items: Sequence[exp.Expr], starred: Sequence[str]) -> Iterator[exp.Expr]:
     """Yield *items* with `last(*)` as a call for each column."""
     for item in items:
         if is_call_of_star(item.unalias()):

@@ -138,7 +138,7 @@ class QueryFill:
         values = self._plan.fill.values
         given = values[position] if position < len(values) else None
         if not _AGGREGATE.search(output.sql):
-            filled = self._computed(column, output, windows)
+            filled = self._compute(column, output, windows)
         elif given is not None:
             filled = windows.select(given_value(self._scope, column, given)).to_series()
         elif self._is_tag(output):
@@ -149,7 +149,7 @@ class QueryFill:
             column.name
         )
 
-    def _computed(self, column: Column, output: Output, windows: pl.DataFrame) -> pl.Series:
+    def _compute(self, column: Column, output: Output, windows: pl.DataFrame) -> pl.Series:
         """Return what follows from the window and its partition."""
         made = self._scope.over_windows(output.sql)
         plan = self._plan
@@ -184,10 +184,10 @@ class QueryFill:
             return joined.select(value.backward_fill().over(_PARTITION)).to_series()
         between_values = column.type.numeric or column.type.kind == "TIMESTAMP"
         if mode == "linear" and between_values:
-            return self._interpolated(column.name, joined, starts)
+            return self._interpolate(column.name, joined, starts)
         return pl.Series([None], dtype=joined.schema[column.name])
 
-    def _interpolated(self, name: str, joined: pl.DataFrame, starts: pl.Series) -> pl.Series:
+    def _interpolate(self, name: str, joined: pl.DataFrame, starts: pl.Series) -> pl.Series:
         known = joined.select(
             _PARTITION, pl.col(name).alias("_v"), pl.lit(starts).alias("_t")
         ).with_columns(pl.when(pl.col("_v").is_not_null()).then("_t").alias("_known"))

@@ -34,7 +34,7 @@ from services.store.window_calls import (
     is_late,
     is_of_queries,
     of_all,
-    written_out,
+    write_out,
 )
 from services.store.window_range import RANGE_NAMES
 
@@ -44,7 +44,7 @@ _OUTSIDE = ("having", "order", "limit", "offset", "distinct", "slimit", "soffset
 
 
 @dataclass(frozen=True)
-class Item:
+class WindowItem:
     """A column of the answer. `expression` is over the columns of the inner select, and None where
     the column is one of these as it is: number `position`.
     """
@@ -66,13 +66,13 @@ class LateAggregate:
 
 
 @dataclass(frozen=True)
-class WindowSelect:
+class SplitSelect:
     """`inner` is what the kernels compute; `items`, `having` and `order` are over its columns and,
     if `ranged`, over the ends of the range of times. `aligned`: the windows begin where that does.
     """
 
     inner: exp.Select
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     having: exp.Expr | None
     order: exp.Order | None
     ranged: bool
@@ -104,7 +104,7 @@ class WindowSelect:
         return made
 
 
-def _select_item(item: Item, shown: list[str]) -> exp.Expr:
+def _select_item(item: WindowItem, shown: list[str]) -> exp.Expr:
     if item.expression is not None:
         return exp.alias_(item.expression, item.name, quoted=True)
     return exp.alias_(
@@ -123,7 +123,7 @@ def split(
     source_columns: Set[str],
     starred: Sequence[str],
     functions: Callable[[str], UserFunction | None],
-) -> WindowSelect:
+) -> SplitSelect:
     """Split a window select of *statement*.
 
     Args:
@@ -148,7 +148,7 @@ class _Splitter:
     ) -> None:
         self._statement = statement
         self._select = select
-        self._listed = list(written_out(select.expressions, starred))
+        self._listed = list(write_out(select.expressions, starred))
         self._source_columns = source_columns
         self._filled = select.args.get("fill") is not None
         self._late: list[LateAggregate] = []
@@ -167,7 +167,7 @@ class _Splitter:
         self._keys = {_text(key) for key in self._key_nodes}
         self._keys |= {key.alias.lower() for key in keys if isinstance(key, exp.Alias)}
 
-    def split(self) -> WindowSelect:
+    def split(self) -> SplitSelect:
         items = self._split_items()
         having = self._select.args.get("having")
         order = self._select.args.get("order")
@@ -189,7 +189,7 @@ class _Splitter:
         for key in _OUTSIDE:
             inner.set(key, None)
         inner.set("expressions", [item.copy() for item in self._inner])
-        return WindowSelect(
+        return SplitSelect(
             inner,
             items,
             made_having,
@@ -201,7 +201,7 @@ class _Splitter:
             tuple(keys or ()),
         )
 
-    def _split_items(self) -> tuple[Item, ...]:
+    def _split_items(self) -> tuple[WindowItem, ...]:
         """Take the whole items first, so that what is written twice is computed once."""
         listed = self._listed
         whole = [not self._is_outside(item) for item in listed]
@@ -212,20 +212,20 @@ class _Splitter:
             elif inside:
                 self._places.setdefault(_text(item.unalias()), len(self._inner))
                 self._inner.append(item)
-        made: list[Item] = []
+        made: list[WindowItem] = []
         position = 0
         for item, inside in zip(listed, whole, strict=True):
             name = output_name(item, item.unalias())
             if inside:
-                made.append(Item(name, position))
+                made.append(WindowItem(name, position))
                 position += 1
             else:
-                made.append(Item(name, -1, self._outside(item.unalias())))
+                made.append(WindowItem(name, -1, self._outside(item.unalias())))
             if isinstance(item, exp.Alias | exp.Column):
                 self._names.setdefault(name.lower(), self._meaning(made[-1]))
         return tuple(made)
 
-    def _meaning(self, item: Item) -> exp.Expr:
+    def _meaning(self, item: WindowItem) -> exp.Expr:
         if item.expression is not None:
             return item.expression
         return exp.column(column_name(item.position), quoted=True)

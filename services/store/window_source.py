@@ -22,7 +22,7 @@ from services.store.binding import Context
 from services.store.functions import function_name
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
-from services.store.scope import Scope, scope_of
+from services.store.scope import ReadScope, scope_of
 from services.store.translate import query
 
 #: what stands for the database of a subquery; it is no table's
@@ -57,7 +57,7 @@ class Tables(Protocol):
         con: duckdb.DuckDBPyConnection,
         prefix: str,
         found: ResolvedTable,
-        scope: Scope,
+        scope: ReadScope,
     ) -> str: ...
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
@@ -241,9 +241,9 @@ def _of_subquery(
     _check_names(statement, source, outputs)
     tables = [output for output in outputs if _names_tables(output)]
     others = [output for output in outputs if output is not times[0] and not _names_tables(output)]
-    renamed = _renamed(outputs)
+    renamed = _other_names(outputs)
     columns = [
-        Column(renamed.get(output.name.lower(), output.name), _stored_type(output.type))
+        Column(renamed.get(output.name.lower(), output.name), _type_of_column(output.type))
         for output in (times[0], *others)
     ]
     name = source.alias or "rows"
@@ -292,12 +292,12 @@ def _names_tables(output: Output) -> bool:
     return output.name.lower() == "tbname" and output.type.text
 
 
-def _stored_type(kind: ColumnType) -> ColumnType:
+def _type_of_column(kind: ColumnType) -> ColumnType:
     """Return a type that a column may have: NULL alone has none."""
     return ColumnType("DOUBLE") if kind.kind == "NULL" else kind
 
 
-def _renamed(outputs: Sequence[Output]) -> dict[str, str]:
+def _other_names(outputs: Sequence[Output]) -> dict[str, str]:
     """Return other names for the columns whose names may mean something of the window or of the
     kernels; the first is the time's.
     """

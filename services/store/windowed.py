@@ -26,7 +26,7 @@ from services.store.partition_limits import counts_by_partition
 from services.store.row_series import refuse_in_windows
 from services.store.window_fill import FillClause, QueryFill
 from services.store.window_range import RANGE_NAMES, range_of, start_with
-from services.store.window_select import WindowSelect, column_name, split
+from services.store.window_select import SplitSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
 
 _RESULT = "_penstock_windows"
@@ -41,7 +41,7 @@ class Windows:
     the rows, `sql` does so, and the frame is empty.
     """
 
-    select: WindowSelect
+    select: SplitSelect
     frame: pl.DataFrame
     shown: list[str]
     columns: TableColumns
@@ -103,7 +103,7 @@ def evaluate(
     unfilled = replace(plan, fill=Fill("none"))
     read, whole = source.rows(statement, timezone)
     # DuckDB's windows have no number of their partition
-    grouped = _grouped(queries, con, unfilled, read, compute) if whole and not by else None
+    grouped = _group_in_duckdb(queries, con, unfilled, read, compute) if whole and not by else None
     if grouped is not None and plan.fill.mode == "none" and not (parts.late or parts.ranged):
         windows = _shape(plan, _no_rows(plan, by), parts, by, {})
         return replace(windows, sql=interval_sql.named(grouped, windows.columns))
@@ -127,7 +127,7 @@ def evaluate(
     return replace(_shape(plan, rows, parts, by, more), by_kernels=grouped is None)
 
 
-def _grouped(
+def _group_in_duckdb(
     queries: Tables, con: duckdb.DuckDBPyConnection, plan: StreamPlan, read: str, compute: bool
 ) -> str | None:
     """Return DuckDB's SELECT of windows that it computes as the kernels do; None: it does not."""
@@ -172,7 +172,7 @@ def _key_names(by: Sequence[Column]) -> dict[str, Column]:
     return {f"_penstock_key_{n}": column for n, column in enumerate(by)}
 
 
-def _split(statement: Query, source: WindowSource) -> WindowSelect:
+def _split(statement: Query, source: WindowSource) -> SplitSelect:
     names = {c.name.lower() for c in source.columns}
     names |= {"tbname", *TIME_ALIASES}
     return split(statement, source.select, names, source.starred, source.view.function)
@@ -212,7 +212,7 @@ def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: 
 def _shape(
     plan: StreamPlan,
     rows: pl.DataFrame,
-    select: WindowSelect,
+    select: SplitSelect,
     by: Sequence[Column],
     more: Mapping[str, ColumnType],
 ) -> Windows:

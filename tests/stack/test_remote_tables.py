@@ -16,7 +16,7 @@ import pytest
 from penstock import remote_table, uri
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.mirror import RemoteTable
-from penstock.link.updates import Update
+from penstock.link.updates import TableUpdate
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import eventually
@@ -53,7 +53,7 @@ def test_H1_H2_H12_H13_by_name_and_serial_and_it_ticks(plant: RunningMesh) -> No
                 and len(table) == 100
                 and not table.stale
             )
-            seen: list[Update] = []
+            seen: list[TableUpdate] = []
             table.on_update(seen.append)
             client.write("plant.meters", rows(100, 50))
             table.wait(lambda t: len(t) == 150)

@@ -9,14 +9,14 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from penstock.cli.prompt.names import Names
-from penstock.cli.prompt.session import COMMANDS, Session
-from penstock.cli.prompt.text import Place, place_of
+from penstock.cli.prompt.session import COMMANDS, Conversation
+from penstock.cli.prompt.text import CursorPlace, place_of
 
 
 class DialectCompleter(Completer):
     """Offers what can stand where the cursor is."""
 
-    def __init__(self, session: Session, dialect: Mapping[str, Any], names: Names) -> None:
+    def __init__(self, session: Conversation, dialect: Mapping[str, Any], names: Names) -> None:
         """
         Args:
             dialect: what `GET /v1/dialect` says.
@@ -40,7 +40,7 @@ class DialectCompleter(Completer):
             if name.lower().startswith(word.lower()):
                 yield Completion(name, -len(place.word), display_meta=about, display=detail or name)
 
-    def _offered(self, place: Place, word: str) -> Iterable[tuple[str, str, str]]:
+    def _offered(self, place: CursorPlace, word: str) -> Iterable[tuple[str, str, str]]:
         if place.kind == "database":
             yield from ((name, "database", "") for name in self._names.databases())
             return

@@ -18,7 +18,7 @@ from prompt_toolkit.output import Output
 
 from penstock.cli.prompt.completion import DialectCompleter
 from penstock.cli.prompt.names import Names
-from penstock.cli.prompt.session import Leave, Session
+from penstock.cli.prompt.session import Conversation, Leave
 from penstock.cli.prompt.text import is_whole
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
@@ -41,7 +41,7 @@ def run(
         history_file: where what was typed is kept; None keeps it for this prompt alone.
         terminal: what to read keys from and draw on, by default the process's.
     """
-    session = Session(client, out)
+    session = Conversation(client, out)
     names = Names(lambda sql, parameters: client.query(sql, parameters).rows)
     editor = _editor(session, _dialect(client), names, _history(history_file), terminal)
     print(f"{client.url}: {_GREETING}", file=out)
@@ -62,7 +62,7 @@ def run(
 
 
 def _editor(
-    session: Session,
+    session: Conversation,
     dialect: dict[str, object],
     names: Names,
     history: History,

@@ -28,7 +28,7 @@ class Leave(Exception):
 
 
 @dataclass
-class Session:
+class Conversation:
     """One prompt's: where it is, how it prints, and what it ran last."""
 
     client: Connection
@@ -182,22 +182,24 @@ class Command:
 
     usage: str
     summary: str
-    run: Callable[[Session, str], None]
+    run: Callable[[Conversation, str], None]
 
 
 COMMANDS = {
-    "d": Command("\\d [NAME]", "tables of the database, or columns of one", Session.describe),
-    "l": Command("\\l", "databases", Session.databases),
-    "c": Command("\\c [NAME]", "take a database, or say which it is", Session.use),
-    "streams": Command("\\streams", "streams of the database", Session.streams),
+    "d": Command("\\d [NAME]", "tables of the database, or columns of one", Conversation.describe),
+    "l": Command("\\l", "databases", Conversation.databases),
+    "c": Command("\\c [NAME]", "take a database, or say which it is", Conversation.use),
+    "streams": Command("\\streams", "streams of the database", Conversation.streams),
     "watch": Command(
-        "\\watch [SECONDS]", "run the last statement again every 2 seconds", Session.watch
+        "\\watch [SECONDS]", "run the last statement again every 2 seconds", Conversation.watch
     ),
-    "timing": Command("\\timing", "show how long statements take, or not", Session.switch_timing),
-    "x": Command("\\x", "a line for each value, or a table again", Session.switch_vertical),
-    "o": Command("\\o FORM", "write rows as " + ", ".join(_FORMS), Session.choose_form),
-    "?": Command("\\?", "this list", Session.help),
-    "q": Command("\\q", "leave; so does Ctrl-D", Session.leave),
+    "timing": Command(
+        "\\timing", "show how long statements take, or not", Conversation.switch_timing
+    ),
+    "x": Command("\\x", "a line for each value, or a table again", Conversation.switch_vertical),
+    "o": Command("\\o FORM", "write rows as " + ", ".join(_FORMS), Conversation.choose_form),
+    "?": Command("\\?", "this list", Conversation.help),
+    "q": Command("\\q", "leave; so does Ctrl-D", Conversation.leave),
 }
 
 

@@ -44,7 +44,7 @@ def is_whole(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class CursorPlace:
     """The cursor's: `word` before it, what kind of name it is (`table`, `database`, `any`), and the
     tables that the statement names.
     """
@@ -54,7 +54,7 @@ class Place:
     tables: tuple[str, ...]
 
 
-def place_of(before: str, text: str) -> Place:
+def place_of(before: str, text: str) -> CursorPlace:
     """Return where the cursor is.
 
     Args:
@@ -70,4 +70,4 @@ def place_of(before: str, text: str) -> Place:
     elif _BEFORE_DATABASE.search(statement):
         kind = "database"
     tables = dict.fromkeys(name.replace("`", "") for name in _TABLES.findall(text))
-    return Place(word[0] if word is not None else "", kind, tuple(tables))
+    return CursorPlace(word[0] if word is not None else "", kind, tuple(tables))

@@ -35,7 +35,7 @@ def bin_edges(kind: object, text: object) -> list[float]:
         described = json.loads(str(text))
     except (ValueError, RecursionError):
         described = None
-    edges = _given(described) if name == "user_input" else _counted(name, described)
+    edges = _read(described) if name == "user_input" else _count(name, described)
     if edges is None:
         raise ValueError(f"the bins of {name} are written as {_FORMS[name]}")
     if len(edges) < 2 or sorted(set(edges)) != edges or any(map(math.isnan, edges)):
@@ -43,7 +43,7 @@ def bin_edges(kind: object, text: object) -> list[float]:
     return edges
 
 
-def _given(described: Any) -> list[float] | None:
+def _read(described: Any) -> list[float] | None:
     if not isinstance(described, list) or not all(map(_is_number, described)):
         return None
     if len(described) > _MOST + 1:
@@ -51,7 +51,7 @@ def _given(described: Any) -> list[float] | None:
     return [float(edge) for edge in described]
 
 
-def _counted(name: str, described: Any) -> list[float] | None:
+def _count(name: str, described: Any) -> list[float] | None:
     keys = _LINEAR if name == "linear_bin" else _LOG
     if not isinstance(described, dict) or described.keys() != keys:
         return None

@@ -37,7 +37,7 @@ def of_ascii(name: str) -> DuckForm:
     return make
 
 
-def trimmed(args: Arguments, scope: QueryScope) -> exp.Expr:
+def trim_characters(args: Arguments, scope: QueryScope) -> exp.Expr:
     """Return a trim: what DuckDB takes away is any of some characters, so it can be one."""
     side, what = (_text(args, place, default) for place, default in ((1, "BOTH"), (2, " ")))
     own = _TRIMS.get(side.upper())

@@ -45,7 +45,7 @@ def _first(types: Sequence[ColumnType]) -> ColumnType:
     return types[0] if types else NULL
 
 
-def _shifted(types: Sequence[ColumnType]) -> ColumnType | None:
+def _shift(types: Sequence[ColumnType]) -> ColumnType | None:
     """Return the type of a value or of what stands for one that is not there."""
     value, default = types[0], types[2] if len(types) > 2 else NULL
     alike = NULL in (value, default) or value.kind == default.kind
@@ -95,7 +95,7 @@ WINDOW_FUNCTIONS: dict[str, WindowFunction] = {
             "lag(any, [n], [default])",
             "Value of n rows (1) before; NULL or the default where there is no such row.",
             _NEIGHBOUR,
-            _shifted,
+            _shift,
             least=1,
             at_most=3,
             count=(1, 0),
@@ -105,7 +105,7 @@ WINDOW_FUNCTIONS: dict[str, WindowFunction] = {
             "lead(any, [n], [default])",
             "Value of n rows (1) behind; NULL or the default where there is no such row.",
             _NEIGHBOUR,
-            _shifted,
+            _shift,
             least=1,
             at_most=3,
             count=(1, 0),

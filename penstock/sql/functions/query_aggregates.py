@@ -101,7 +101,7 @@ def _percentile(args: Arguments, scope: QueryScope) -> exp.Expr:
     return form([values[0], exp.Literal.string(f"[{shares}]")], scope)
 
 
-def _elapsed_in_units(args: Arguments, scope: QueryScope) -> exp.Expr:
+def _write_elapsed(args: Arguments, scope: QueryScope) -> exp.Expr:
     return _elapsed([args[0], args[1] if len(args) > 1 else exp.Literal.number(1)], scope)
 
 
@@ -219,7 +219,7 @@ QUERY_AGGREGATES: dict[str, QueryAggregate] = {
             "elapsed",
             "elapsed(ts, [unit])",
             "Time from the first to the last row, in units of `1b` to `1w` (ticks without one).",
-            _elapsed_in_units,
+            _write_elapsed,
             (1, 2),
             kinds=("time",),
             returns=_real,

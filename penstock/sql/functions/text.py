@@ -172,7 +172,7 @@ def rtrim(call: FunctionCall) -> pl.Expr:
     return call[0].str.strip_chars_end(" ")
 
 
-@scalar("trim", "text, literal any?, literal any?", _as_first, duckdb=choices.trimmed)
+@scalar("trim", "text, literal any?, literal any?", _as_first, duckdb=choices.trim_characters)
 def trim(call: FunctionCall) -> pl.Expr:
     """`trim([LEADING|TRAILING|BOTH] [what FROM] text)`: without any number of *what* (a space) at
     the ends.

@@ -42,7 +42,7 @@ def _newer_syntax(place: Place) -> SqlSyntaxError | None:
     at = _first_sign(place, behind)
     if at is None:
         return None
-    hint = f"write it as in 3.3.6, with the window in the query: {_rewritten(place, behind)}"
+    hint = f"write it as in 3.3.6, with the window in the query: {_rewrite(place, behind)}"
     return place.mistake(_MESSAGE, hint, at - place.index)
 
 
@@ -70,7 +70,7 @@ def _first_sign(place: Place, behind: int) -> int | None:
     return None
 
 
-def _rewritten(place: Place, behind: int) -> str:
+def _rewrite(place: Place, behind: int) -> str:
     """Return the statement in the older form, as far as it is known."""
     parts = _parts(place, behind)
     name = _text(place, 2, behind).removeprefix("REPLACE STREAM ")

@@ -47,7 +47,7 @@ class WithParser(WindowParser):
             if name.lower() in own:
                 self.fail(f"WITH has {name} twice", index=self.index - 1)
             own.add(name.lower())
-            self._named = {**self._named, name.lower(): self._named_query()}
+            self._named = {**self._named, name.lower(): self._query_of_name()}
             if not self.take_type(TokenType.COMMA):
                 return
 
@@ -59,7 +59,7 @@ class WithParser(WindowParser):
                 hint="write a step each: WITH a AS (…), b AS (SELECT … FROM a …) SELECT … FROM b",
             )
 
-    def _named_query(self) -> _CommonTable:
+    def _query_of_name(self) -> _CommonTable:
         columns: tuple[exp.Identifier, ...] = ()
         if self.sees_type(TokenType.L_PAREN):
             columns = self.list_in_parentheses(self._identifier)
@@ -72,7 +72,7 @@ class WithParser(WindowParser):
         self.deepest = max(outer, self.deepest)
         return _CommonTable(query, columns, height, sum(1 for _ in query.walk()))
 
-    def _written_out(self, table: exp.Table) -> exp.Expr:
+    def _write_out(self, table: exp.Table) -> exp.Expr:
         """Return the query that *table* names, or *table* itself where it names none."""
         named = self._named.get(table.name.lower()) if not table.args.get("db") else None
         if named is None:

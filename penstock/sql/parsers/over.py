@@ -25,13 +25,13 @@ class OverParser(ExpressionParser):
 
     def _call_tail(self, call: exp.Expr, start: int) -> exp.Expr:
         if self.sees("FILTER") and self.sees_type(TokenType.L_PAREN, 1):
-            call = self._filtered(call, start)
+            call = self._filter(call, start)
         if self.take("OVER"):
             call = self._over(call)
             mark(call, start, self.previous_end)
         return call
 
-    def _filtered(self, call: exp.Expr, start: int) -> exp.Expr:
+    def _filter(self, call: exp.Expr, start: int) -> exp.Expr:
         mark(call, start, self.previous_end)
         self.index += 1
         self.open()

@@ -225,7 +225,7 @@ class QueryParser(SetParser):
         start = self.offset
         kind = self.word()
         self.index += 2
-        node = self._written_out(self._table_name())
+        node = self._write_out(self._table_name())
         mark(node, start, self.previous_end)
         self.expect_type(TokenType.COMMA, '","')
         ts: exp.Expr | None = None
@@ -337,7 +337,7 @@ class QueryParser(SetParser):
             self.close()
             node: exp.Expr = exp.Subquery(this=inner)
         else:
-            node = self._written_out(self._table_name())
+            node = self._write_out(self._table_name())
         self._name_table(node)
         mark(node, start, self.previous_end)
         return node

@@ -108,14 +108,14 @@ class WindowParser(OverParser):
         start = self.offset
         self.expect("WINDOW_OFFSET")
         self.open()
-        begin = self._signed_length()
+        begin = self._length_with_sign()
         self.expect_type(TokenType.COMMA, '","')
-        node = nodes.WindowOffset(begin=begin, end=self._signed_length())
+        node = nodes.WindowOffset(begin=begin, end=self._length_with_sign())
         self.close()
         mark(node, start, self.previous_end)
         return node
 
-    def _signed_length(self) -> exp.Expr:
+    def _length_with_sign(self) -> exp.Expr:
         start = self.offset
         minus = self.take_type(TokenType.DASH)
         length = self._length()

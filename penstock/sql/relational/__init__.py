@@ -9,7 +9,7 @@ converts by type and never by name.
 
 from penstock.sql.relational.binder import BoundQuery, QueryScope, bind
 from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
-from penstock.sql.relational.over import called, is_over
+from penstock.sql.relational.over import call_of, is_over
 from penstock.sql.relational.relations import Output, Relation, TableColumns
 from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
@@ -26,7 +26,7 @@ __all__ = [
     "TableColumns",
     "bind",
     "binding_of",
-    "called",
+    "call_of",
     "is_alias",
     "is_over",
     "note",

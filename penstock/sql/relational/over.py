@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _AROUND = "write it in a subquery: SELECT … FROM (SELECT …) WHERE …; or QUALIFY instead of WHERE"
 
 
-def called(node: exp.Window | exp.Filter) -> exp.Expr:
+def call_of(node: exp.Window | exp.Filter) -> exp.Expr:
     """Return the call in front of FILTER and OVER."""
     inner: exp.Expr = node.this
     return inner.this if isinstance(inner, exp.Filter) else inner
@@ -71,7 +71,7 @@ def type_filter(typer: ExpressionTyper, node: exp.Filter) -> Compiled:
 
 def type_window(typer: ExpressionTyper, node: exp.Window) -> Compiled:
     """Type a function of a row among others."""
-    call = called(node)
+    call = call_of(node)
     name = _name(call)
     _check_place(typer, node, name)
     typer.clause.windows += 1

@@ -23,8 +23,8 @@ def write_out_window(join: exp.Join, left: Relation, right: Relation, refuse: Re
         _check_time(relation, offset, refuse)
     _check_order(offset, refuse)
     conditions = [
-        exp.GTE(this=_time(other, offset), expression=_moved(own, offset.args["begin"])),
-        exp.LTE(this=_time(other, offset), expression=_moved(own, offset.args["end"])),
+        exp.GTE(this=_time(other, offset), expression=_move(own, offset.args["begin"])),
+        exp.LTE(this=_time(other, offset), expression=_move(own, offset.args["end"])),
     ]
     on = join.args.get("on")
     given = [exp.Paren(this=on)] if on is not None else []
@@ -75,7 +75,7 @@ def _time(relation: Relation, at: exp.Expr) -> exp.Column:
     return column
 
 
-def _moved(relation: Relation, by: exp.Expr) -> exp.Expr:
+def _move(relation: Relation, by: exp.Expr) -> exp.Expr:
     """Return the relation's time plus *by*, which may be the opposite of a length."""
     kind = exp.Sub if isinstance(by, exp.Neg) else exp.Add
     length = by.this if isinstance(by, exp.Neg) else by

@@ -4,7 +4,7 @@ from datetime import UTC
 
 import pytest
 
-from gateway.deleting import Range, bounds
+from gateway.deleting import DeletedRange, bounds
 from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
 from penstock.sql.statements import Delete
@@ -14,7 +14,7 @@ LOW = -(2**63)
 HIGH = 2**63 - 1
 
 
-def meaning(where: str) -> Range:
+def meaning(where: str) -> DeletedRange:
     statement = parse_one(f"DELETE FROM m {where}")
     assert isinstance(statement, Delete)
     return bounds(statement, METERS, UTC, 1000)
@@ -23,20 +23,20 @@ def meaning(where: str) -> Range:
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        ("", Range(None)),
-        ("WHERE ts >= 10 AND ts < 20", Range(None, 10, 19)),
-        ("WHERE ts > 10 AND 20 >= ts", Range(None, 11, 20)),
-        ("WHERE ts BETWEEN 5 AND 7", Range(None, 5, 7)),
-        ("WHERE ts = -5", Range(None, -5, -5)),
-        ("WHERE ts < TIMESTAMP '1970-01-01 00:00:01'", Range(None, LOW, 999)),
-        ("WHERE ts < now - 1s", Range(None, LOW, -1)),
-        ("WHERE (ts <= '1970-01-01 00:00:01') AND tbname = 'd1'", Range(("d1",), LOW, 1000)),
-        ("WHERE tbname IN ('a', 'b', 'a') AND tbname = 'b'", Range(("b",), LOW, HIGH)),
-        ("WHERE tbname = 'a' AND tbname = 'b'", Range((), LOW, HIGH)),
-        ("WHERE _rowts > 1", Range(None, 2, HIGH)),
+        ("", DeletedRange(None)),
+        ("WHERE ts >= 10 AND ts < 20", DeletedRange(None, 10, 19)),
+        ("WHERE ts > 10 AND 20 >= ts", DeletedRange(None, 11, 20)),
+        ("WHERE ts BETWEEN 5 AND 7", DeletedRange(None, 5, 7)),
+        ("WHERE ts = -5", DeletedRange(None, -5, -5)),
+        ("WHERE ts < TIMESTAMP '1970-01-01 00:00:01'", DeletedRange(None, LOW, 999)),
+        ("WHERE ts < now - 1s", DeletedRange(None, LOW, -1)),
+        ("WHERE (ts <= '1970-01-01 00:00:01') AND tbname = 'd1'", DeletedRange(("d1",), LOW, 1000)),
+        ("WHERE tbname IN ('a', 'b', 'a') AND tbname = 'b'", DeletedRange(("b",), LOW, HIGH)),
+        ("WHERE tbname = 'a' AND tbname = 'b'", DeletedRange((), LOW, HIGH)),
+        ("WHERE _rowts > 1", DeletedRange(None, 2, HIGH)),
     ],
 )
-def test_ranges(where: str, expected: Range) -> None:
+def test_ranges(where: str, expected: DeletedRange) -> None:
     assert meaning(where) == expected
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from penstock import dbapi
-from penstock.dbapi.errors import translated
+from penstock.dbapi.errors import standard_errors
 from penstock.dbapi.kinds import code_of
 from penstock.errors import (
     AuthError,
@@ -63,7 +63,7 @@ def test_what_the_standard_asks_for_is_there() -> None:
     ],
 )
 def test_errors_are_of_the_standards_kinds(error: PenstockError, kind: type[Exception]) -> None:
-    with pytest.raises(dbapi.Error) as raised, translated():
+    with pytest.raises(dbapi.Error) as raised, standard_errors():
         raise error
     assert type(raised.value) is kind
     assert raised.value.__cause__ is error and error.code in str(raised.value)

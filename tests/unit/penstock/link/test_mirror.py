@@ -16,7 +16,7 @@ from penstock.link.address import LinkLost
 from penstock.link.description import Description
 from penstock.link.mirror import RemoteTable
 from penstock.link.remote_request import MirrorOptions
-from penstock.link.updates import Update
+from penstock.link.updates import TableUpdate
 from tests.unit.penstock.link.far_side import READINGS, TARGET, FarLink, FarSide, rows
 
 FOREVER = 10**9
@@ -59,11 +59,11 @@ def values(table: RemoteTable) -> list[tuple[int, int]]:
     return sorted(zip(ticks, shown.get_column("v").to_list(), strict=True))
 
 
-def kinds(updates: list[Update]) -> list[str]:
+def kinds(updates: list[TableUpdate]) -> list[str]:
     return [update.kind for update in updates]
 
 
-def watch(side: FarSide, table: RemoteTable) -> Iterator[Update]:
+def watch(side: FarSide, table: RemoteTable) -> Iterator[TableUpdate]:
     """Updates of *table*, watched from before this returns; the first ones are of one row."""
     updates = table.updates(timeout=10)
     watching = threading.Event()
@@ -98,7 +98,7 @@ def test_it_begins_with_the_rows_of_one_place_and_follows_behind_it(
 def test_rows_replace_go_and_change_their_tags(side: FarSide, opened: Open) -> None:
     side.pieces = [rows(("a", 1, 10), ("a", 2, 20), ("b", 3, 30))]
     table = opened()
-    seen: list[Update] = []
+    seen: list[TableUpdate] = []
     table.on_update(seen.append)
     side.send(rows(("a", 1, 11)), type="rows")
     side.send(rows(("a", 2, 0), op=1), type="rows")
@@ -124,7 +124,7 @@ def test_a_column_that_is_added_over_there_is_shown(side: FarSide, opened: Open)
 def test_a_cut_hides_rows_until_the_link_is_back(side: FarSide, opened: Open) -> None:
     side.pieces = [rows(("a", 1, 10))]
     table = opened()
-    seen: list[Update] = []
+    seen: list[TableUpdate] = []
     table.on_update(seen.append)
     side.send(rows(("a", 2, 20)), type="rows", token="7.behind")
     table.wait(lambda t: len(t) == 2)
@@ -270,7 +270,7 @@ def test_a_blink_table_shows_the_newest_cycle_only(side: FarSide, opened: Open) 
     (asked,) = side.link.of("subscribe")
     assert (asked["start"], asked["cycles"]) == ("latest", True)
     assert side.link.of("query") == [] and len(table) == 0
-    seen: list[Update] = []
+    seen: list[TableUpdate] = []
     table.on_update(seen.append)
     side.send(rows(("a", 1, 10), ("a", 2, 20), ("a", 3, 30)), type="rows", cycles=[1, 2])
     table.wait(lambda t: len(t) == 2)
@@ -284,7 +284,7 @@ def test_a_cycle_without_rows_empties_a_blink_table(
 ) -> None:
     monkeypatch.setattr(mirror, "CYCLE_SECONDS", 0.01)
     table = opened(blink=True)
-    seen: list[Update] = []
+    seen: list[TableUpdate] = []
     table.on_update(seen.append)
     side.send(rows(("a", 1, 10)), type="rows")
     table.wait(lambda t: "reset" in kinds(seen))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from penstock.link.updates import Update, UpdateFeed
+from penstock.link.updates import TableUpdate, UpdateFeed
 
-RESET, CLEAR = Update("reset"), Update("clear")
+RESET, CLEAR = TableUpdate("reset"), TableUpdate("clear")
 
 
 def feed() -> UpdateFeed:
@@ -15,8 +15,8 @@ def feed() -> UpdateFeed:
 
 def test_every_listener_hears_what_comes_after_it() -> None:
     made = feed()
-    first: list[Update] = []
-    second: list[Update] = []
+    first: list[TableUpdate] = []
+    second: list[TableUpdate] = []
     made.listen(first.append)
     made.publish(RESET)
     made.listen(second.append)
@@ -27,7 +27,7 @@ def test_every_listener_hears_what_comes_after_it() -> None:
 def test_a_watcher_gets_every_update_and_the_end() -> None:
     made = feed()
     updates = made.watch(10)
-    first: list[Update | None] = []
+    first: list[TableUpdate | None] = []
     started = threading.Event()
 
     def publish() -> None:
@@ -62,7 +62,7 @@ def test_a_listener_may_listen_to_more() -> None:
     made = feed()
     heard: list[str] = []
 
-    def first(update: Update) -> None:
+    def first(update: TableUpdate) -> None:
         heard.append("first")
         made.listen(lambda update: heard.append("second"))
 

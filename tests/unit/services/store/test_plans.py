@@ -17,7 +17,7 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from services.store import query
-from services.store.plans import Key, KnownQuery, Plan, Plans, cut
+from services.store.plans import KnownQuery, Plan, PlanKey, Plans, cut
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
 from tests.nightly import drawn
@@ -186,7 +186,7 @@ def test_a_text_is_cut_where_rows_stand_once() -> None:
 def test_few_texts_are_remembered_and_no_long_ones() -> None:
     plans = Plans()
     known = KnownQuery(Plan(("SELECT 1",), (), (), ()), {})
-    first = Key("SELECT 1", "d", "UTC", 0)
+    first = PlanKey("SELECT 1", "d", "UTC", 0)
     assert not plans.came_before(first)
     assert plans.came_before(first)
     plans.keep(first, known)

@@ -24,7 +24,7 @@ from penstock.storage.segments import RangeDelete
 from services.store import query_run
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
-from services.store.scope import EVERYTHING, Scope, scope_of
+from services.store.scope import EVERYTHING, ReadScope, scope_of
 from services.store.table_source import TableSource
 from tests.nightly import drawn
 from tests.unit.services.store.kit import COLUMNS, TAGS, TOPIC, MemoryStore, frame_of
@@ -147,11 +147,11 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
 @pytest.mark.parametrize(
     ("where", "scope"),
     [
-        ("ts > 5000 AND ts < 7000", Scope(None, 4999, 7001)),
-        ("ts >= '1970-01-01 08:00:05' AND v > 1", Scope(None, 4999)),
-        ("6000 >= ts AND (tbname = 'a')", Scope(frozenset({"a"}), None, 6001)),
-        ("tbname IN ('a', 'b') AND m.tbname = 'b'", Scope(frozenset({"b"}))),
-        ("ts BETWEEN -1 AND 9", Scope(None, -2, 10)),
+        ("ts > 5000 AND ts < 7000", ReadScope(None, 4999, 7001)),
+        ("ts >= '1970-01-01 08:00:05' AND v > 1", ReadScope(None, 4999)),
+        ("6000 >= ts AND (tbname = 'a')", ReadScope(frozenset({"a"}), None, 6001)),
+        ("tbname IN ('a', 'b') AND m.tbname = 'b'", ReadScope(frozenset({"b"}))),
+        ("ts BETWEEN -1 AND 9", ReadScope(None, -2, 10)),
         ("ts > 5000 OR v = 1", EVERYTHING),
         ("NOT ts > 5000", EVERYTHING),
         ("other.ts > 5000", EVERYTHING),
@@ -159,7 +159,7 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
         ("ts = 'no time' AND tbname IN (SELECT tbname FROM meters)", EVERYTHING),
     ],
 )
-def test_what_a_condition_says(where: str, scope: Scope) -> None:
+def test_what_a_condition_says(where: str, scope: ReadScope) -> None:
     statement = parse_one(f"SELECT v FROM meters m WHERE {where}")
     assert isinstance(statement, Query)
     source = statement.query.args["from_"].this
@@ -175,9 +175,9 @@ def test_files_and_rows_outside_are_not_read(tmp_path: Path) -> None:
         store.step("flush")
     store.step([(name, 3, 1, UPSERT) for name in NAMES])
     image = Images(store.partitions.root, store.partitions.views).of(STABLE)[1]
-    (part,) = Scope(frozenset({"a"}), 2000, None).narrow(image, STABLE)
+    (part,) = ReadScope(frozenset({"a"}), 2000, None).narrow(image, STABLE)
     assert part.partition == homes["a"]
     assert [s.low for s in part.found] == [2000]
     assert [f["tbname"].to_list() for f in part.frames] == [["a"]]
-    parts = Scope(None, None, 1000).narrow(image, STABLE)
+    parts = ReadScope(None, None, 1000).narrow(image, STABLE)
     assert [(len(p.found), p.frames) for p in parts] == [(1, ()), (1, ())]

@@ -17,7 +17,7 @@ from prompt_toolkit.output import DummyOutput
 from penstock.cli.prompt import loop
 from penstock.cli.prompt.completion import DialectCompleter
 from penstock.cli.prompt.names import Names
-from penstock.cli.prompt.session import Leave, Session
+from penstock.cli.prompt.session import Conversation, Leave
 from penstock.client.connection import Connection
 from penstock.sql.vocabulary import vocabulary
 from tests.unit.penstock.cli.prompt.kit import gateway
@@ -32,11 +32,11 @@ def there() -> Iterator[tuple[Connection, Asked]]:
 
 
 @pytest.fixture
-def session(there: tuple[Connection, Asked]) -> Session:
-    return Session(there[0], io.StringIO())
+def session(there: tuple[Connection, Asked]) -> Conversation:
+    return Conversation(there[0], io.StringIO())
 
 
-def said(session: Session) -> str:
+def said(session: Conversation) -> str:
     assert isinstance(session.out, io.StringIO)
     return session.out.getvalue()
 
@@ -72,7 +72,7 @@ def test_history_is_kept_for_its_owner_and_without_secrets(
     assert there[1][again:] == [("SELECT 1;", None)]
 
 
-def test_use_holds_for_what_comes(session: Session, there: tuple[Connection, Asked]) -> None:
+def test_use_holds_for_what_comes(session: Conversation, there: tuple[Connection, Asked]) -> None:
     session.run("USE power;")
     session.run("SELECT 1;")
     assert there[1] == [("USE power;", None), ("SELECT 1;", "power")]
@@ -80,14 +80,14 @@ def test_use_holds_for_what_comes(session: Session, there: tuple[Connection, Ask
     assert said(session).endswith("power\n")
 
 
-def test_errors_are_printed_and_the_prompt_goes_on(session: Session) -> None:
+def test_errors_are_printed_and_the_prompt_goes_on(session: Conversation) -> None:
     session.run("SELEC;")
     session.run("INSERT;")
     assert "E_SYNTAX: this is no statement" in said(session)
     assert said(session).endswith("2 rows written\n")
 
 
-def test_commands(session: Session, there: tuple[Connection, Asked]) -> None:
+def test_commands(session: Conversation, there: tuple[Connection, Asked]) -> None:
     session.run("\\streams")
     session.run("\\d")
     assert said(session).count("which database?") == 2
@@ -115,14 +115,14 @@ def test_commands(session: Session, there: tuple[Connection, Asked]) -> None:
         session.run("\\q")
 
 
-def test_long_tables_are_cut_and_say_so(session: Session) -> None:
+def test_long_tables_are_cut_and_say_so(session: Conversation) -> None:
     session.run("LONG;")
     assert said(session).count("\n") == 1_003
     assert said(session).endswith("(1,500 rows, the first 1,000 shown)\n")
 
 
 def test_watch_repeats_the_last_statement(
-    session: Session, there: tuple[Connection, Asked]
+    session: Conversation, there: tuple[Connection, Asked]
 ) -> None:
     session.run("\\watch")
     session.run("\\watch soon")
@@ -152,7 +152,7 @@ def test_watch_repeats_the_last_statement(
         ("\\d mea", "meadows", "meters"),
     ],
 )
-def test_completion(session: Session, text: str, offered: str, not_offered: str) -> None:
+def test_completion(session: Conversation, text: str, offered: str, not_offered: str) -> None:
     session.client.database = "power"
     names = Names(lambda sql, parameters: session.client.query(sql, parameters).rows)
     completer = DialectCompleter(session, vocabulary(), names)
@@ -161,7 +161,7 @@ def test_completion(session: Session, text: str, offered: str, not_offered: str)
     assert not_offered not in found
 
 
-def test_columns_of_the_tables_of_the_statement(session: Session) -> None:
+def test_columns_of_the_tables_of_the_statement(session: Conversation) -> None:
     names = Names(lambda sql, parameters: session.client.query(sql, parameters).rows)
     completer = DialectCompleter(session, vocabulary(), names)
     document = Document("SELECT vol FROM meters", len("SELECT vol"))
@@ -170,7 +170,7 @@ def test_columns_of_the_tables_of_the_statement(session: Session) -> None:
 
 
 def test_names_are_asked_for_once_and_again_after_a_statement(
-    session: Session, there: tuple[Connection, Asked]
+    session: Conversation, there: tuple[Connection, Asked]
 ) -> None:
     names = Names(lambda sql, parameters: session.client.query(sql, parameters).rows)
     assert names.databases() == names.databases() == ("power", "plant")
