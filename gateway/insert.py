@@ -97,6 +97,15 @@ def bind_selected(
     return BoundRows(layout, frame)
 
 
+def _by_place(layout: RowLayout, count: int, *, of_child: bool) -> list[str]:
+    """Return the columns that so many without names are for."""
+    stamped = layout.stamped and count == len(layout.fields) - 2
+    wanted = [c.name for c in (layout.fields[2:] if stamped else layout.fields)]
+    if of_child and count == len(layout.fields) - len(layout.tags):
+        return wanted[:count]
+    return wanted
+
+
 def _places(
     statement: InsertSelect, given: Sequence[str], layout: RowLayout, *, of_child: bool
 ) -> list[str]:
@@ -112,10 +121,7 @@ def _places(
         free = list(range(len(given)))
     else:
         free = [i for i, name in enumerate(given) if name.lower() != TBNAME]
-        stamped = layout.stamped and len(free) == len(layout.fields) - 2
-        wanted = [c.name for c in (layout.fields[2:] if stamped else layout.fields)]
-        if of_child and len(free) == len(layout.fields) - len(layout.tags):
-            wanted = wanted[: len(free)]
+        wanted = _by_place(layout, len(free), of_child=of_child)
     if len(free) != len(wanted):
         words = f"SELECT gives {len(free)} columns for {len(wanted)}"
         raise statement.error(

@@ -26,19 +26,25 @@ def take_companions(select: exp.Select, context: Context) -> None:
     """
     own = list(_own_nodes(select))
     companions = [node for node in own if is_companion(node)]
-    choosers = [(call, found) for call in own if (found := chosen_by(call)) and found.alone]
-    if not companions or not choosers:
+    chooser, chosen = _chooser_alone(own)
+    if not companions or chooser is None or chosen is None:
         return
-    chooser, chosen = choosers[0]  # several are copies of one
     name = function_name(chooser)
     argument = _argument(chooser)
     for column in companions:
         _replace(column, _pick(name, column, argument, chosen, context))
-    if name not in BY_TIME:
-        return
+    same = [call for call in own if function_name(call) == name] if name in BY_TIME else []
+    for call in same:
+        _replace(call, _pick(name, _argument(call), _argument(call), chosen, context))
+
+
+def _chooser_alone(own: list[exp.Expr]) -> tuple[exp.Expr | None, Chosen | None]:
+    """Return the call that chooses the row; several are copies of one."""
     for call in own:
-        if function_name(call) == name:
-            _replace(call, _pick(name, _argument(call), _argument(call), chosen, context))
+        chosen = chosen_by(call)
+        if chosen is not None and chosen.alone:
+            return call, chosen
+    return None, None
 
 
 def time_of(chosen: Chosen) -> exp.Column:

@@ -17,6 +17,7 @@ from penstock.sql.source import Source
 from services.store.explain import TableReach
 from services.store.images import Images
 from services.store.plans import Plan, Reading
+from services.store.relation import TablePart
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
 
@@ -85,17 +86,16 @@ class Execution:
         scope = reading.scope if found.child is None else reading.scope.among([found.child])
         tables = list(self._source.tables(found))
         every = [part for table in tables for part in self._images.of(table)[1]]
-        read = every
-        if tables == [found.table]:
-            read = scope.narrow(every, found.table)
+        # only a table that is one in the log is narrowed
+        read = scope.narrow(every, found.table) if tables == [found.table] else every
         files = [segment for part in read for segment in part.found]
         return TableReach(
             f"{found.table.database}.{found.table.name}",
             None if scope.tables is None else len(scope.tables),
             len(files),
-            sum(len(part.found) for part in every),
+            sum(map(_count_files, every)),
             sum(segment.rows for segment in files),
-            sum(frame.height for part in read for frame in part.frames),
+            sum(map(_count_tail, read)),
         )
 
     def run(self, plan: Plan) -> pa.Table:
@@ -132,6 +132,14 @@ class Execution:
         except duckdb.Error:
             self._installed.raise_failure()
             raise
+
+
+def _count_files(part: TablePart) -> int:
+    return len(part.found)
+
+
+def _count_tail(part: TablePart) -> int:
+    return sum(frame.height for frame in part.frames)
 
 
 def _with_type(field: pa.Field, output: Output) -> pa.Field:

@@ -186,19 +186,12 @@ class RangeReader:
             )
         if node is None or isinstance(node, exp.Null):
             return None
-        negative = isinstance(node, exp.Neg)
-        literal = node.this if negative else node
-        if isinstance(literal, exp.Boolean) and kind.kind == "BOOL":
-            return bool(literal.this)
-        if isinstance(literal, exp.Literal) and kind.text and literal.is_string and not negative:
-            return str(literal.this)
-        if isinstance(literal, exp.Literal) and kind.numeric and not literal.is_string:
-            text = str(literal.this)
-            number = int(text) if text.isdecimal() else float(text)
-            return -number if negative else number
-        self._refuse(
-            node, f"this is no value of {kind}", "write a constant or NULL", "E_FILL_VALUES"
-        )
+        value = _constant(node, kind)
+        if value is None:
+            self._refuse(
+                node, f"this is no value of {kind}", "write a constant or NULL", "E_FILL_VALUES"
+            )
+        return value
 
     def _is_line(self) -> bool:
         return self._fill is not None and self._fill.args["mode"] == "LINEAR"
@@ -220,3 +213,20 @@ class RangeReader:
         self, at: exp.Expr | None, message: str, hint: str, code: str = "E_UNSUPPORTED_QUERY"
     ) -> NoReturn:
         raise self._statement.error(message, at, code=code, hint=hint)
+
+
+def _constant(node: exp.Expr, kind: ColumnType) -> bool | str | int | float | None:
+    """Return the constant that *node* is; None: it is none of the type *kind*."""
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) if kind.kind == "BOOL" else None
+    if isinstance(node, exp.Neg):
+        number = _constant(node.this, kind)
+        return -number if isinstance(number, int | float) and kind.numeric else None
+    if not isinstance(node, exp.Literal):
+        return None
+    text = str(node.this)
+    if node.is_string:
+        return text if kind.text else None
+    if not kind.numeric:
+        return None
+    return int(text) if text.isdecimal() else float(text)

@@ -170,11 +170,8 @@ class _Splitter:
     def split(self) -> SplitSelect:
         items = self._split_items()
         having = self._select.args.get("having")
-        order = self._select.args.get("order")
         made_having = self._outside(having.this) if having is not None else None
-        made_order = None
-        if order is not None:
-            made_order = exp.Order(expressions=[self._order_item(o) for o in order.expressions])
+        made_order = self._split_order()
         if not any(self._has_aggregate(item) for item in self._inner):
             self._hide(_COUNT)
         end = keys = None
@@ -200,6 +197,12 @@ class _Splitter:
             end or "",
             tuple(keys or ()),
         )
+
+    def _split_order(self) -> exp.Order | None:
+        order = self._select.args.get("order")
+        if order is None:
+            return None
+        return exp.Order(expressions=[self._order_item(o) for o in order.expressions])
 
     def _split_items(self) -> tuple[WindowItem, ...]:
         """Take the whole items first, so that what is written twice is computed once."""

@@ -230,21 +230,14 @@ def _of_subquery(
     queries: Tables, statement: Query, select: exp.Select, source: exp.Subquery
 ) -> WindowSource:
     relation, outputs = queries.subquery(source.this)
-    times = [output for output in outputs if output.type.kind == "TIMESTAMP"]
-    if not times:
-        raise statement.error(
-            "a window needs times, and the subquery gives no column of type TIMESTAMP",
-            source,
-            code="E_UNSUPPORTED_QUERY",
-            hint="select the time in it: FROM (SELECT ts, …)",
-        )
+    time = _first_time(statement, source, outputs)
     _check_names(statement, source, outputs)
     tables = [output for output in outputs if _names_tables(output)]
-    others = [output for output in outputs if output is not times[0] and not _names_tables(output)]
+    read = [time, *(o for o in outputs if o is not time and not _names_tables(o))]
     renamed = _other_names(outputs)
     columns = [
         Column(renamed.get(output.name.lower(), output.name), _type_of_column(output.type))
-        for output in (times[0], *others)
+        for output in read
     ]
     name = source.alias or "rows"
     definition = TableDef(
@@ -253,7 +246,7 @@ def _of_subquery(
         name,
         "stable" if tables else "plain",
         tuple(columns),
-        precision=times[0].precision,  # type: ignore[arg-type]
+        precision=time.precision,  # type: ignore[arg-type]
     )
     made = select.copy()
     table = exp.Table(this=exp.to_identifier(name), db=exp.to_identifier(_DATABASE))
@@ -261,17 +254,29 @@ def _of_subquery(
     made.args["from_"].set("this", table)
     _rename(made, renamed)
     listed = [f"coalesce({quote(tables[0].name)}, '') AS tbname" if tables else "'' AS tbname"]
-    for output, column in zip((times[0], *others), columns, strict=True):
+    for output, column in zip(read, columns, strict=True):
         listed.append(f"{quote(output.name)} AS {quote(column.name)}")
     return WindowSource(
         made,
         _SubqueryView(queries.view(), definition),
-        f"SELECT {', '.join(listed)} FROM {quote(relation)}"
-        f" WHERE {quote(times[0].name)} IS NOT NULL",
+        f"SELECT {', '.join(listed)} FROM {quote(relation)} WHERE {quote(time.name)} IS NOT NULL",
         _DATABASE,
         tuple(columns),
         definition.precision,
         tuple(c.name for c in columns),
+    )
+
+
+def _first_time(statement: Query, source: exp.Subquery, outputs: Sequence[Output]) -> Output:
+    """Return the time of a subquery's rows. Raises SqlSemanticError: it gives none."""
+    for output in outputs:
+        if output.type.kind == "TIMESTAMP":
+            return output
+    raise statement.error(
+        "a window needs times, and the subquery gives no column of type TIMESTAMP",
+        source,
+        code="E_UNSUPPORTED_QUERY",
+        hint="select the time in it: FROM (SELECT ts, …)",
     )
 
 

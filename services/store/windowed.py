@@ -25,7 +25,7 @@ from services.store.late_aggregates import add_late
 from services.store.partition_limits import counts_by_partition
 from services.store.row_series import refuse_in_windows
 from services.store.window_fill import FillClause, QueryFill
-from services.store.window_range import RANGE_NAMES, range_of, start_with
+from services.store.window_range import RANGE_NAMES, TimeRange, range_of, start_with
 from services.store.window_select import SplitSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
 
@@ -107,12 +107,11 @@ def evaluate(
     if grouped is not None and plan.fill.mode == "none" and not (parts.late or parts.ranged):
         windows = _shape(plan, _no_rows(plan, by), parts, by, {})
         return replace(windows, sql=interval_sql.named(grouped, windows.columns))
+    rows = _no_rows(plan, by)
     if grouped is not None:
         rows = _of_duckdb(con, plan, grouped, compute)
     elif compute:
         rows = _of_kernels(source.fetch(con, read, moment), unfilled, by)
-    else:
-        rows = _no_rows(plan, by)
     late = add_late(queries, con, statement, source, parts, plan, rows)
     rows = late.rows
     if plan.fill.mode != "none" and compute:
@@ -122,9 +121,14 @@ def evaluate(
     more = dict(late.added)
     if parts.ranged:
         more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
-        ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
-        rows = rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
+        rows = _with_range(rows, asked)
     return replace(_shape(plan, rows, parts, by, more), by_kernels=grouped is None)
+
+
+def _with_range(rows: pl.DataFrame, asked: TimeRange) -> pl.DataFrame:
+    """Return windows with the ends of the range of times, which are the same for all."""
+    ends = zip(RANGE_NAMES, (asked.low, asked.high, asked.duration), strict=True)
+    return rows.with_columns(pl.lit(tick, pl.Int64).alias(name) for name, tick in ends)
 
 
 def _group_in_duckdb(

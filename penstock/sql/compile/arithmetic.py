@@ -67,17 +67,27 @@ def _sum(compiler: Compiler, node: exp.Binary, left: Compiled, right: Compiled) 
         if minus:
             compiler.mismatch(node, "-:", left.type, right.type)
         return _shift_time(compiler, node, right, left)
-    text, by = (left, right) if right.duration is not None else (right, left)
-    if text.literal and text.type.text and by.duration is not None:
-        place = node.left if text is left else node.right
-        if minus and text is right:
-            compiler.refuse(node, "a time cannot be subtracted from a duration", code="E_TYPE")
-        return _shift_time(compiler, node, _constant_time(compiler, text, place), by)
+    shifted = _shift_text(compiler, node, left, right)
+    if shifted is not None:
+        return shifted
     a = compiler.double(left, node.left)
     b = compiler.double(right, node.right)
     if left.duration is not None and right.duration is not None:
         return Compiled(tick_sum(left.expr, right.expr, minus), BIGINT)
     return _finite(a - b if minus else a + b)
+
+
+def _shift_text(
+    compiler: Compiler, node: exp.Binary, left: Compiled, right: Compiled
+) -> Compiled | None:
+    """Shift a constant text that is a time by a duration; None: these are not such."""
+    text, by = (left, right) if right.duration is not None else (right, left)
+    if not text.literal or not text.type.text or by.duration is None:
+        return None
+    if isinstance(node, exp.Sub) and text is right:
+        compiler.refuse(node, "a time cannot be subtracted from a duration", code="E_TYPE")
+    place = node.left if text is left else node.right
+    return _shift_time(compiler, node, _constant_time(compiler, text, place), by)
 
 
 def _constant_time(compiler: Compiler, text: Compiled, node: exp.Expr) -> Compiled:

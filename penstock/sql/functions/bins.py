@@ -58,10 +58,7 @@ def _count(name: str, described: Any) -> list[float] | None:
     infinity = described.pop("infinity")
     if not isinstance(infinity, bool) or not all(map(_is_number, described.values())):
         return None
-    count = described["count"]
-    if count != int(count) or not 1 <= count <= _MOST:
-        raise ValueError(f"count is a whole number from 1 to {_MOST}")
-    places = range(int(count) + 1)
+    places = _places(described["count"])
     start = float(described["start"])
     if name == "linear_bin":
         edges = [start + place * described["width"] for place in places]
@@ -71,6 +68,13 @@ def _count(name: str, described: Any) -> list[float] | None:
         raise ValueError("an edge is too large")
     edges.sort()
     return [-math.inf, *edges, math.inf] if infinity else edges
+
+
+def _places(count: float) -> range:
+    """Return the numbers of the edges of so many bins."""
+    if count != int(count) or not 1 <= count <= _MOST:
+        raise ValueError(f"count is a whole number from 1 to {_MOST}")
+    return range(int(count) + 1)
 
 
 def _powers(start: float, factor: float, places: range) -> list[float]:

@@ -6,6 +6,8 @@ and its neighbours of it.
 
 from __future__ import annotations
 
+import copy
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
@@ -139,18 +141,21 @@ class OverParser(ExpressionParser):
             alias = window.args.pop("alias", None)
             if alias is None:
                 continue
-            meant = named.get(alias.name.lower())
-            if meant is None:
-                span = span_of(alias)
-                raise self.source.syntax_error(
-                    f"there is no window called {alias.name}",
-                    span[0] if span else self.offset,
-                    len(alias.name),
-                    hint="write OVER (…), or WINDOW name AS (…) behind HAVING",
-                )
+            meant = self._window_called(alias, named)
             for key in _PARTS:
                 part = meant.args.get(key)
-                if isinstance(part, list):
-                    window.set(key, [one.copy() for one in part])
-                elif part is not None:
-                    window.set(key, part.copy())
+                if part is not None:
+                    window.set(key, copy.deepcopy(part))
+
+    def _window_called(self, alias: exp.Expr, named: dict[str, exp.Window]) -> exp.Window:
+        """Return the window of a name. Raises SqlSyntaxError: there is none."""
+        meant = named.get(alias.name.lower())
+        if meant is not None:
+            return meant
+        span = span_of(alias)
+        raise self.source.syntax_error(
+            f"there is no window called {alias.name}",
+            span[0] if span else self.offset,
+            len(alias.name),
+            hint="write OVER (…), or WINDOW name AS (…) behind HAVING",
+        )

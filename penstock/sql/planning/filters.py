@@ -27,13 +27,7 @@ def write_filters(statement: CreateStream, select: exp.Select) -> exp.Select:
 def _as_case(statement: CreateStream, node: exp.Filter) -> exp.Expr:
     call: exp.Expr = node.this
     name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
-    if not name or name in REGISTRY:
-        _refuse(statement, node, "FILTER stands behind an aggregate", "write it behind sum(…)")
-    if name in _WITH_NULL:
-        _refuse(statement, node, f"{name}() takes no FILTER here", "write last(…) FILTER (…)")
-    function = AGGREGATES.get(name)
-    if function is not None and not function.least <= len(call.expressions) <= function.at_most:
-        _refuse(statement, node, f"{name}() takes one value here", f"write {function.signature}")
+    _check_call(statement, node, name)
     first = call.expressions[0] if call.expressions else exp.Star()
     if isinstance(first, exp.Star) and name != "count":
         _refuse(statement, node, f"{name}(*) takes no FILTER", "name the column")
@@ -43,6 +37,18 @@ def _as_case(statement: CreateStream, node: exp.Filter) -> exp.Expr:
     place.set("expressions", [exp.Case(ifs=[kept]), *place.expressions[1:]])
     call.meta.update(node.meta)  # a column without a name of its own is called as it is written
     return call
+
+
+def _check_call(statement: CreateStream, node: exp.Filter, name: str) -> None:
+    """Refuse what FILTER cannot stand behind."""
+    if not name or name in REGISTRY:
+        _refuse(statement, node, "FILTER stands behind an aggregate", "write it behind sum(…)")
+    if name in _WITH_NULL:
+        _refuse(statement, node, f"{name}() takes no FILTER here", "write last(…) FILTER (…)")
+    function = AGGREGATES.get(name)
+    given = len(node.this.expressions)
+    if function is not None and not function.least <= given <= function.at_most:
+        _refuse(statement, node, f"{name}() takes one value here", f"write {function.signature}")
 
 
 def _refuse(statement: CreateStream, node: exp.Expr, what: str, hint: str) -> NoReturn:

@@ -6,7 +6,7 @@ constant is one column to it, so that a long expression costs no more than its l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -154,12 +154,18 @@ def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None
     )
 
 
+#: functions that are typed in ways of their own
+_KINDS: tuple[tuple[Container[str], Callable[..., Compiled]], ...] = (
+    (AGGREGATE_NAMES, type_aggregate),
+    (ROW_CHOOSERS, type_chooser),
+)
+
+
 def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
     name = str(node.this).lower()
-    if name in AGGREGATE_NAMES:
-        return type_aggregate(typer, node, name)
-    if name in ROW_CHOOSERS:
-        return type_chooser(typer, node, name)
+    for known, type_call in _KINDS:
+        if name in known:
+            return type_call(typer, node, name)
     if name in REGISTRY:
         return NODES[exp.Anonymous](typer, node)
     if name in WINDOW_FUNCTIONS:
