@@ -334,7 +334,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("abs(s)", "E_TYPE", "VARCHAR(20)"),
     ("concat(s, a)", "E_TYPE", "INT"),
     ("s AND o", "E_TYPE", "VARCHAR(20)"),
-    ("s LIKE tbname", "E_TYPE", "constant"),
+    ("s LIKE tbname", "E_PATTERN", "constant"),
     ("s MATCH '('", "E_PATTERN", "regular expression"),
     ("a LIKE '1%'", "E_TYPE", "INT"),
     ("a -> 'k'", "E_TYPE", "JSON"),

@@ -167,11 +167,13 @@ def test_a_users_function_may_come_to_be_meant(asked: Asked) -> None:
 
 
 def test_errors_point_into_the_text_again(asked: Asked) -> None:
+    text = "SELECT (SELECT w FROM plain WHERE v = 7) AS w"
     for _ in range(3):
-        asked.ask("SELECT CAST(w AS TIMESTAMP) AS t FROM plain WHERE v = 7")
-    asked.step([(5, 7)])
-    with pytest.raises(SqlSemanticError, match="is no time"):
-        asked.ask("SELECT CAST(w AS TIMESTAMP) AS t FROM plain WHERE v = 7")
+        asked.ask(text)
+    asked.step([(5, 7), (6, 7)])
+    with pytest.raises(SqlSemanticError, match="gives more than one row") as raised:
+        asked.ask(text)
+    assert raised.value.column == 8
 
 
 def test_a_text_is_cut_where_rows_stand_once() -> None:

@@ -140,7 +140,7 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
         sql = shape.format(where)
         found = store.ask(sql)
         patch.setattr(query_run, "scope_of", lambda *_: EVERYTHING)
-        patch.setattr("services.store.windowed.scope_of", lambda *_: EVERYTHING)
+        patch.setattr("services.store.window_source.scope_of", lambda *_: EVERYTHING)
         assert found == store.ask(sql)
 
 
