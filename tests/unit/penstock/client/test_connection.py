@@ -14,7 +14,7 @@ def test_the_client_fits_on_one_screen() -> None:
         assert connection.url == "http://127.0.0.1:9"
     settings = {"url", "database", "timezone"}
     rows = {"execute", "query", "write", "writer", "last", "subscribe", "stream"}
-    rest = {"ha", "token", "drain", "check", "federation_url", "close"}
+    rest = {"ha", "token", "drain", "check", "dialect", "federation_url", "close"}
     assert public == settings | rows | rest
 
 

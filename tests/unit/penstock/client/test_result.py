@@ -15,7 +15,8 @@ def test_libraries_take_it_as_a_table() -> None:
     result = Result(TABLE)
     assert pa.table(result).equals(TABLE)
     assert pl.DataFrame(result).rows() == [(1, "x"), (None, "<script>"), (3, None)]
-    assert duckdb.sql("SELECT sum(a) FROM result").fetchall() == [(4,)]
+    with duckdb.connect() as con:
+        assert con.sql("SELECT sum(a) FROM result").fetchall() == [(4,)]
     assert result.__dataframe__().num_rows() == 3
 
 

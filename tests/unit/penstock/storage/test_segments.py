@@ -30,5 +30,6 @@ def test_a_column_with_nan_is_not_described(tmp_path: Path) -> None:
     wanted = {"ts": True, "odd": False, "single": False, "even": True, "a.b": True}
     assert described == wanted
     # NaN is larger than any number, as in streams
-    found = duckdb.sql(f"SELECT count(*) FROM '{made.path}' WHERE odd > 1.5").fetchall()
+    with duckdb.connect() as con:
+        found = con.sql(f"SELECT count(*) FROM '{made.path}' WHERE odd > 1.5").fetchall()
     assert found == [(1,)]
