@@ -45,10 +45,9 @@ def connection(
         )
     if password_file is None and state is None:
         raise ConfigError("which password?", hint="--password-file, or PENSTOCK_PASSWORD_FILE")
-    password = ""
-    if password_file:
+    if password_file is not None:
         password = read_secret(password_file, "PENSTOCK_PASSWORD_FILE")
-    elif state is not None:
+    else:
         password = read_secret(layout.secret("root"), "secrets/root.password")
     if state is not None:
         url = state["settings"]["PENSTOCK_GATEWAY_URL"]

@@ -35,19 +35,18 @@ def write_filter(write: Write, node: exp.Filter) -> str:
 
 def write_window(write: Write, node: exp.Window) -> str:
     """Text of a function with OVER."""
-    if any(value and key not in _PARTS for key, value in node.args.items()):
-        raise impossible("this OVER")
-    if (node.args.get("over") or "OVER") != "OVER":
+    unknown = any(value and key not in _PARTS for key, value in node.args.items())
+    if unknown or node.args.get("over") not in (None, "", "OVER"):
         raise impossible("this OVER")
     keys = node.args.get("partition_by")
     order = node.args.get("order")
     spec = node.args.get("spec")
-    parts = [
+    parts = (
         f"PARTITION BY {_several(write, keys)}" if keys else "",
         f"ORDER BY {_several(write, order.expressions)}" if order is not None else "",
         _frame(write, spec) if spec is not None else "",
-    ]
-    return f"{_function(write, node.this)} OVER ({' '.join(part for part in parts if part)})"
+    )
+    return f"{_function(write, node.this)} OVER ({' '.join(filter(None, parts))})"
 
 
 def _function(write: Write, node: object) -> str:

@@ -46,7 +46,7 @@ def align_list(node: exp.In, context: Context) -> exp.Expr:
 def _beside(node: exp.Expr, others: list[Binding | None], context: Context) -> exp.Expr:
     """Return *node* as it compares with values of the types *others*."""
     own = binding_of(node)
-    known = [b for b in others if b is not None]
+    known = list(filter(None, others))
     if own is None or not known:
         return node
     time = next((b for b in known if b.kind == "TIMESTAMP"), None)

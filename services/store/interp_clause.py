@@ -224,9 +224,10 @@ def _constant(node: exp.Expr, kind: ColumnType) -> bool | str | int | float | No
         return -number if isinstance(number, int | float) and kind.numeric else None
     if not isinstance(node, exp.Literal):
         return None
-    text = str(node.this)
     if node.is_string:
-        return text if kind.text else None
-    if not kind.numeric:
-        return None
+        return str(node.this) if kind.text else None
+    return _number(str(node.this)) if kind.numeric else None
+
+
+def _number(text: str) -> int | float:
     return int(text) if text.isdecimal() else float(text)

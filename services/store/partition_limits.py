@@ -115,8 +115,13 @@ def _take_order(select: exp.Select, statement: Query, context: Context) -> list[
         for item in items:
             item.set("this", _meant(item.this, select, statement))
         return items
+    return [] if select.args.get("group") is not None else _order_of_time(select, context)
+
+
+def _order_of_time(select: exp.Select, context: Context) -> list[exp.Expr]:
+    """Return the order of time of rows that come straight from a table; nothing for others."""
     source = select.args["from_"].this if select.args.get("from_") else None
-    if select.args.get("group") is not None or not isinstance(source, exp.Table):
+    if not isinstance(source, exp.Table):
         return []
     bound = next((b for b in context.tables.values() if b.name == source.this.name), None)
     if bound is None:

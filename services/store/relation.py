@@ -7,7 +7,7 @@ not fresh (and in the tail) are resolved; all other rows stay a plain scan.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,13 +114,9 @@ class Relation:
         if not changed:
             return rows
         changed = {child: present(self._stored, tags) for child, tags in changed.items()}
-        named = sorted(
-            {tag for tags in changed.values() for tag in tags} & {n for n, _ in self._columns}
-        )
-        lines = [
-            {"tbname": c, **{t: tags.get(t) for t in named}, **{f"{t}?": t in tags for t in named}}
-            for c, tags in changed.items()
-        ]
+        set_later = {tag for tags in changed.values() for tag in tags}
+        named = sorted(set_later & {n for n, _ in self._columns})
+        lines = [_tag_line(child, tags, named) for child, tags in changed.items()]
         name = f"{self._prefix}_tags"
         self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
@@ -318,6 +314,13 @@ class Relation:
         said = [(quote(n), f"last_value({_pack(quote(n))} IGNORE NULLS) {over}") for n in values]
         filled = ", ".join(f"struct_extract({latest}, 'v') AS {held}" for held, latest in said)
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
+
+
+def _tag_line(child: str, tags: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the tags of one child table, and whether each was set."""
+    values = {name: tags.get(name) for name in names}
+    known = {f"{name}?": name in tags for name in names}
+    return {"tbname": child, **values, **known}
 
 
 def _tag_value(name: str, kind: str) -> str:

@@ -150,14 +150,12 @@ class _Layers:
         parts = [self._select.args.get("where"), self._select.args.get("partition_by")]
         parts += [argument for call in self._calls() for argument in call.expressions[:1]]
         named = {c.alias.lower(): c for c in self._select.expressions if isinstance(c, exp.Alias)}
-        found: dict[str, exp.Expr] = {}
+        found: set[str] = set()
         pending = [part for part in parts if part is not None]
         while pending:
-            for column in pending.pop().find_all(exp.Column):
-                name = column.name.lower()
-                if is_alias(column) and name in named and name not in found:
-                    found[name] = named[name]
-                    pending.append(named[name].this)
+            fresh = _names_in(pending.pop()) & named.keys() - found
+            found |= fresh
+            pending += [named[name].this for name in fresh]
         # in the order of the list, where a name stands before what it is used in
         return [item.copy() for name, item in named.items() if name in found]
 
@@ -273,6 +271,11 @@ class _Row:
         column = self._layers.add_before(self.level, value)
         self.level += 1
         return column
+
+
+def _names_in(part: exp.Expr) -> set[str]:
+    """Return the names of items of the select list in *part*."""
+    return {column.name.lower() for column in part.find_all(exp.Column) if is_alias(column)}
 
 
 def _together(columns: Sequence[exp.Expr]) -> exp.Expr:

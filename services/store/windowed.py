@@ -97,8 +97,7 @@ def evaluate(
     parts = _split(statement, source)
     plan = _plan(source, statement, parts.inner, timezone)
     asked = range_of(source, timezone, moment)
-    if parts.aligned:
-        plan = start_with(plan, asked)
+    plan = start_with(plan, asked) if parts.aligned else plan
     by = _partition_columns(plan) if counts_by_partition(select) else []
     unfilled = replace(plan, fill=Fill("none"))
     read, whole = source.rows(statement, timezone)
@@ -115,14 +114,18 @@ def evaluate(
     late = add_late(queries, con, statement, source, parts, plan, rows)
     rows = late.rows
     if plan.fill.mode != "none" and compute:
-        node = select.args["fill"]
-        clause = FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
+        clause = _fill_clause(statement, select, asked)
         rows = QueryFill(plan, clause, source.ticks(moment)).fill(rows)
     more = dict(late.added)
     if parts.ranged:
         more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
         rows = _with_range(rows, asked)
     return replace(_shape(plan, rows, parts, by, more), by_kernels=grouped is None)
+
+
+def _fill_clause(statement: Query, select: exp.Select, asked: TimeRange) -> FillClause:
+    node = select.args["fill"]
+    return FillClause(statement, node, asked.ends, node.args["mode"].endswith("_F"))
 
 
 def _with_range(rows: pl.DataFrame, asked: TimeRange) -> pl.DataFrame:

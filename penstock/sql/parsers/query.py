@@ -96,14 +96,7 @@ class QueryParser(SetParser):
                 "partition_by",
                 nodes.PartitionBy(expressions=list(self.list_of(self._partition_item))),
             )
-        window = self._window()
-        if window:
-            select.set("window", window)
-        ranged = self.sees("RANGE") and self.sees_type(TokenType.L_PAREN, 1)
-        if ranged:
-            select.set("range", self._range())
-        if self.sees("FILL"):
-            select.set("fill", self._fill(ranged=ranged))
+        self._time_clauses(select)
         if self.take("GROUP"):
             self.expect("BY")
             select.set("group", exp.Group(expressions=list(self.list_of(self.expression))))
@@ -113,6 +106,17 @@ class QueryParser(SetParser):
             select.args["windows"] = self._window_names()
         if self.take("QUALIFY"):
             select.set("qualify", exp.Qualify(this=self.condition()))
+
+    def _time_clauses(self, select: exp.Select) -> None:
+        """Read a window or RANGE, and FILL."""
+        window = self._window()
+        if window:
+            select.set("window", window)
+        ranged = self.sees("RANGE") and self.sees_type(TokenType.L_PAREN, 1)
+        if ranged:
+            select.set("range", self._range())
+        if self.sees("FILL"):
+            select.set("fill", self._fill(ranged=ranged))
 
     def _refuse_misplaced(self, select: exp.Select) -> None:
         """Refuse a clause that stands behind its place, or twice, with a message of its own."""
@@ -205,13 +209,16 @@ class QueryParser(SetParser):
     def _sees_bare_alias(self) -> bool:
         """Return True at a word that is neither reserved nor the start of the next clause."""
         word = self.word()
-        if not word or word in RESERVED or self._sees_window() or self.sees("OPEN", "WINDOWS"):
-            return False
-        if word == "QUALIFY" or self._sees_window_names() or self._sees_set():
-            return False
+        return bool(word) and word not in RESERVED and not self._sees_clause(word)
+
+    def _sees_clause(self, word: str) -> bool:
+        """Tell if *word*, which is not reserved, begins the next clause."""
+        if word in _JOINS and self.word(1) == "JOIN":
+            return True
         if word == "WINDOW_OFFSET" and self.sees_type(TokenType.L_PAREN, 1):
-            return False
-        return not (word in _JOINS and self.word(1) == "JOIN")
+            return True
+        window = self._sees_window() or self._sees_window_names() or self.sees("OPEN", "WINDOWS")
+        return window or word == "QUALIFY" or self._sees_set()
 
     # ---------------------------------------------------------------- windows as table functions
 

@@ -134,20 +134,19 @@ def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None
     """
     clause = typer.clause.no_aggregates
     outer = typer.inside
-    what = "an aggregate"
     if alias.windowed:
         clause = typer.clause.no_windows or clause
         outer = outer or typer.over
-        what = "computed by OVER"
-    elif not alias.aggregated and not alias.of_series:
+    computed = alias.windowed or alias.aggregated or alias.of_series
+    if not computed or not (outer or clause):
         return
-    if not outer and not clause:
-        return
-    if alias.of_series:
+    if alias.of_series and not alias.windowed:
         refuse_series_alias(typer, node)
     where = f"inside {outer}()" if outer else f"in {clause}"
+    what = "an aggregate"
     hint = "conditions on aggregates stand in HAVING, or around a subquery"
     if alias.windowed:
+        what = "computed by OVER"
         hint = "write QUALIFY instead of WHERE, or the condition around a subquery"
     typer.refuse(
         node, f"{node.name} is {what} and cannot stand {where}", code="E_AGGREGATE_HERE", hint=hint
@@ -175,6 +174,11 @@ def _call(typer: ExpressionTyper, node: exp.Anonymous) -> Compiled:
         return _user_call(typer, function, node)
     if name in SERIES:
         return type_series(typer, node, name)
+    return _query_call(typer, node, name)
+
+
+def _query_call(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
+    """Type a call of a function that only queries have."""
     arguments = [typer.compile(a) for a in node.expressions]
     kind = result_type(name, [a.type for a in arguments])
     if kind is None:
