@@ -113,6 +113,7 @@ class Reader:
         mesh = self._mesh
         addresses = {
             "http://127.0.0.1:7700": mesh.gateway_url,
+            "@127.0.0.1:7700": "@" + mesh.gateway_url.removeprefix("http://"),
             "ws://127.0.0.1:7700": mesh.gateway_url.replace("http", "ws"),
             "ws://127.0.0.1:7701": mesh.notifier_url,
             "127.0.0.1:7703": mesh.kafka_bootstrap,

@@ -27,7 +27,7 @@ UNION ALL
 SELECT table_name FROM information_schema.ins_tables
 WHERE db_name = :database AND type = 'NORMAL_TABLE'
 """
-_NO_TABLE = ("E_NO_TABLE", "E_NO_DATABASE")
+_NO_TABLE = ("E_NO_TABLE", "E_TABLE_NOT_EXIST", "E_NO_DATABASE")
 
 
 class PenstockDialect(default.DefaultDialect):

@@ -146,6 +146,7 @@ def test_a_renamed_tag_keeps_its_values_everywhere(small: RunningMesh) -> None:
             ("seen", 2, "seen", 9, None),
             ("tagged", 2, "later", None, None),
         ]
+        client.drain("names", depth=0)
         assert client.query(ask).rows == expected
         tags = "SELECT DISTINCT tbname, site FROM names.m WHERE site = 'seen'"
         assert client.query(tags).rows == [("seen", "seen")]

@@ -142,7 +142,7 @@ def test_a_cursor_as_db_api_has_it(connection: taosrest.TaosRestConnection, data
     assert cursor.fetchall() == [[3, "a"]]
     assert cursor.fetchone() is None
     cursor.execute(f"SELECT * FROM {database}.d1 WHERE voltage > 9")
-    assert cursor.fetchall() == [] and len(cursor.description) == 6
+    assert cursor.fetchall() == [] and len(cursor.description) == 4
     connection.commit()
     cursor.close()
 
