@@ -49,7 +49,7 @@ def engine(mesh: RunningMesh, database: str) -> Iterator[sa.Engine]:
 def test_a_cursor_writes_and_reads(connection: dbapi.Connection) -> None:
     cursor = connection.cursor()
     for number in range(3):
-        cursor.execute(f"CREATE TABLE d{number} USING meters TAGS (?)", ["x'); --"])
+        cursor.execute(f"CREATE TABLE d{number} USING meters TAGS ('x\\'); --')")
     rows = [(f"d{i % 3}", T0 + timedelta(seconds=i), i / 2, i) for i in range(2_500)]
     cursor.executemany("INSERT INTO meters (tbname, ts, current, n) VALUES (?, ?, ?, ?)", rows)
     assert cursor.rowcount == 2_500 and cursor.description is None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +23,24 @@ from tests.stack.names import unique
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[=>]|\r")
 
 
+def _take_terminal() -> None:
+    """Make standard input the terminal of this session, so that Ctrl-C reaches the program."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """A program on a terminal of its own."""
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._own, other = pty.openpty()
         self.process = subprocess.Popen(
-            command, stdin=other, stdout=other, stderr=other, env=environment, close_fds=True
+            command,
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         os.close(other)
         self.shown = ""
