@@ -130,6 +130,16 @@ def test_a_line_is_the_nearest(queries: Queries, column: str) -> None:
         assert found[key] == f"{{slop:{slope:.6f}, intercept:{intercept:.6f}}}", key
 
 
+@pytest.mark.parametrize("column", ["i", "d", "o"])
+def test_a_rate_is_of_the_last_two_values(queries: Queries, column: str) -> None:
+    found = _ask(queries, f"irate({column})")
+    for key, points in _groups(column):
+        (t, v), (u, w) = points[-2:]
+        # a counter that fell began anew at 0
+        rise = w - v if w >= v else w
+        assert found[key] == pytest.approx(rise * 1000 / (u - t)), key
+
+
 def test_a_time_counts_whatever_the_value(queries: Queries) -> None:
     found = _ask(queries, "elapsed(ts, 1s)")
     for key in range(8):
@@ -155,5 +165,5 @@ def test_values_fall_into_bins(queries: Queries, column: str, normalized: int) -
 
 
 def test_every_aggregate_of_queries_is_tested_here() -> None:
-    tested = {"twa", "mode", "percentile", "leastsquares", "elapsed", "histogram"}
+    tested = {"twa", "mode", "percentile", "leastsquares", "elapsed", "histogram", "irate"}
     assert QUERY_AGGREGATES.keys() == tested
