@@ -80,7 +80,11 @@ class ExpressionDrawer:
         operation = self._operation(kind, rough)
         if operation is None:
             return self._leaf(kind)
-        return Apply(operation, tuple(self.draw(k, depth - 1) for k in operation.kinds))
+        operands = tuple(self.draw(k, depth - 1) for k in operation.kinds)
+        if operation.text.startswith("(-") and isinstance(operands[0], Value):
+            # with a sign it is another constant, of its own type
+            return operands[0]
+        return Apply(operation, operands)
 
     def condition(self, depth: int) -> Expression:
         """Return what is true or false; mostly a comparison."""

@@ -220,11 +220,14 @@ def _user_call(typer: ExpressionTyper, function: UserFunction, node: exp.Anonymo
 
 
 def _trim(typer: ExpressionTyper, node: exp.Trim) -> Compiled:
-    # the compiler types copies of these
     for part in (node.this, node.args.get("expression")):
         if part is not None:
             typer.compile(part)
-    return NODES[exp.Trim](typer, node)
+    found = len(typer.clause.plain)
+    made = NODES[exp.Trim](typer, node)
+    # the compiler types copies, whose columns stand nowhere in the query
+    del typer.clause.plain[found:]
+    return made
 
 
 def _one_column(typer: ExpressionTyper, query: exp.Query, node: exp.Expr) -> ColumnType:
