@@ -38,6 +38,10 @@ def null(kind: str) -> Value:
     return Value(kind, None, "NULL")
 
 
+#: how a number with another sign is written
+_NEGATIVES = ("(-{0})", "(- {0})")
+
+
 class ExpressionDrawer:
     """Draws expressions; `columns` are in scope."""
 
@@ -81,7 +85,7 @@ class ExpressionDrawer:
         if operation is None:
             return self._leaf(kind)
         operands = tuple(self.draw(k, depth - 1) for k in operation.kinds)
-        if operation.text.startswith("(-") and isinstance(operands[0], Value):
+        if operation.text in _NEGATIVES and isinstance(operands[0], Value):
             # with a sign it is another constant, of its own type
             return operands[0]
         return Apply(operation, operands)
