@@ -67,20 +67,6 @@ class Installed:
             self._con.remove_function(function.name)
 
 
-def install(con: duckdb.DuckDBPyConnection, helpers: Iterable[Helper], source: Source) -> Installed:
-    """Add *helpers* to a connection.
-
-    Args:
-        source: text of the query, which errors point into.
-
-    Raises:
-        SqlSemanticError: a constant of a call is not one that the function takes.
-    """
-    installed = Installed(con, source)
-    installed.add(helpers)
-    return installed
-
-
 def _add_macro(con: duckdb.DuckDBPyConnection, macro: Macro, done: set[str]) -> None:
     if macro.name in done:
         return

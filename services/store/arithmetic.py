@@ -14,8 +14,8 @@ from penstock.sql.functions.duckdb import macro, polars_expression
 from penstock.sql.functions.macros import FINITE
 from penstock.sql.relational import Binding, binding_of, note
 from services.store.binding import Context
-from services.store.casts import MOMENTS, TICKS, convert_to, moment_within_bounds
-from services.store.times import read_time
+from services.store.casts import MOMENTS, convert_to, moment_within_bounds
+from services.store.times import TICKS, read_time
 
 OPERATORS = (
     exp.Add,

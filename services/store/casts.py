@@ -22,9 +22,9 @@ from penstock.sql.functions.duckdb import DuckForm, macro, polars_expression
 from penstock.sql.relational import Binding, binding_of
 from penstock.types import TIME_LIMITS, ColumnType
 from services.store.binding import Context
+from services.store.times import TICKS
 
 #: functions from a time to ticks, and back
-TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
 MOMENTS = {"ms": "make_timestamp_ms", "us": "make_timestamp", "ns": "make_timestamp_ns"}
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _REALS = ("FLOAT", "DOUBLE", "DECIMAL")

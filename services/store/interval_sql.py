@@ -14,6 +14,7 @@ from penstock.sql.functions.moments import MAKERS
 from penstock.sql.plan import Aggregate, Interval, StreamPlan
 from penstock.sql.relational import Output, TableColumns
 from services.store.relation import quote
+from services.store.times import TICKS
 
 _UTC = ("UTC", "Etc/UTC")
 _SMALL = frozenset({"TINYINT", "SMALLINT", "INT"})
@@ -21,7 +22,6 @@ _SMALL = frozenset({"TINYINT", "SMALLINT", "INT"})
 _INTEGERS = _SMALL | {f"{kind} UNSIGNED" for kind in _SMALL}
 _REALS = frozenset({"FLOAT", "DOUBLE"})
 _GROUPS = _INTEGERS | {"BIGINT", "BOOL", "VARCHAR", "NCHAR"}
-TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
 #: microseconds of a tick, where a time in microseconds says it all
 _MICROSECONDS = {"ms": 1_000, "us": 1}
 _LONGEST = 2**62

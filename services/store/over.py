@@ -10,11 +10,9 @@ from sqlglot import exp
 
 from penstock.sql.functions.duckdb import PREFIX
 from penstock.sql.functions.macros import FINITE
+from penstock.sql.relational.companions import BY_TIME
 from services.store.binding import Context
 from services.store.functions import FUNCTIONS, function_name
-
-#: aggregates by time: a row without one is passed over
-_BY_TIME = frozenset({"first", "last", "last_row"})
 
 
 def with_filter(name: str, call: exp.Expr, condition: exp.Expr) -> exp.Expr:
@@ -27,7 +25,8 @@ def with_filter(name: str, call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     """
     if not function_name(call).startswith(PREFIX):
         return exp.Filter(this=call, expression=exp.Where(this=condition))
-    place = 1 if name in _BY_TIME else 0
+    # a row without a time is passed over
+    place = 1 if name in BY_TIME else 0
     arguments = list(call.expressions)
     # aggregates skip NULL
     kept = exp.If(this=condition, true=arguments[place])

@@ -22,10 +22,10 @@ from services.store import plain_files
 from services.store.flush import SegmentLayout, to_ticks, to_wire
 from services.store.footers import footer
 from services.store.tail import PartitionView
+from services.store.times import TICKS
 
 #: DuckDB's type of times in milliseconds
 _MILLISECONDS = "TIMESTAMP_MS"
-_HIDDEN = ("_op", "_offset", "_row", "_part")
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,7 @@ class Relation:
         return bool(rows.select(pl.struct(self._layout.keys).is_duplicated().any()).item())
 
     def _hit(self, partition: int, delete: RangeDelete) -> str:
-        unit = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}[self._layout.precision]
+        unit = TICKS[self._layout.precision]
         low_high = (
             f"{unit}({quote(self._layout.time_column)}) BETWEEN {delete.low} AND {delete.high}"
         )

@@ -6,7 +6,7 @@ outside is not read: segments of other times, partitions of other tables, and mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -15,10 +15,10 @@ from sqlglot import exp
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition
 from penstock.sql.planning.binder import TIME_ALIASES
+from services.store.conditions import SWAPPED, conditions
 from services.store.relation import TablePart
 from services.store.times import literal_ticks
 
-_SWAPPED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 _FROM = (exp.GT, exp.GTE, exp.EQ)
 _TO = (exp.LT, exp.LTE, exp.EQ)
 
@@ -98,22 +98,9 @@ def scope_of(source: exp.Table, table: Table, timezone: str) -> ReadScope:
         return EVERYTHING
     reader = _Reader(table, (source.alias or source.name).lower(), timezone)
     scope = EVERYTHING
-    for condition in _conditions(where.this):
+    for condition in conditions(where.this):
         scope = reader.apply(condition, scope)
     return scope
-
-
-def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield what must all be true."""
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, exp.And):
-            pending += [one.this, one.expression]
-        elif isinstance(one, exp.Paren):
-            pending.append(one.this)
-        else:
-            yield one
 
 
 class _Reader:
@@ -139,11 +126,11 @@ class _Reader:
         if isinstance(condition, exp.In):
             return self._apply_in(condition, scope)
         kind = type(condition)
-        if kind not in _SWAPPED:
+        if kind not in SWAPPED:
             return scope
         if self._is_column(condition.this):
             return self._compare(condition.this, kind, condition.expression, scope)
-        return self._compare(condition.expression, _SWAPPED[kind], condition.this, scope)
+        return self._compare(condition.expression, SWAPPED[kind], condition.this, scope)
 
     def _compare(
         self, column: exp.Expr, kind: type[exp.Expr], value: exp.Expr, scope: ReadScope

@@ -13,8 +13,9 @@ import duckdb
 import polars as pl
 
 from penstock.sql.plan import Session, StreamPlan
-from services.store.interval_sql import TICKS, PlanWriter
+from services.store.interval_sql import PlanWriter
 from services.store.relation import quote
+from services.store.times import TICKS
 
 #: number of a row's session
 _NUMBER = "_session"

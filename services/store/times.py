@@ -9,6 +9,8 @@ from penstock.sql.compile.constants import ticks_of
 from penstock.sql.plan import Duration
 from penstock.sql.words import TIME_FORMS
 
+#: precision → DuckDB's function that gives the ticks of a time
+TICKS = {"ms": "epoch_ms", "us": "epoch_us", "ns": "epoch_ns"}
 _UNIT = {
     "b": "NANOSECOND",
     "u": "MICROSECOND",

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,11 +15,11 @@ from penstock.sql.compile.constants import ticks_of
 from penstock.sql.plan import Duration, Interval, StreamPlan
 from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.windows.assign.boundaries import Grid
+from services.store.conditions import SWAPPED, conditions
 from services.store.window_source import WindowSource
 
 #: names of the range's ends and of its length in ticks
 RANGE_NAMES = ("_qstart", "_qend", "_qduration")
-_SWAPPED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ}
 _TICK = {"ms": "a", "us": "u", "ns": "b"}
 
 
@@ -57,22 +56,9 @@ def range_of(source: WindowSource, timezone: str, moment: int) -> TimeRange:
     if where is None:
         return found
     reader = _Reader(source, timezone, moment)
-    for condition in _conditions(where.this):
+    for condition in conditions(where.this):
         found = reader.apply(condition, found)
     return found
-
-
-def _conditions(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield what must all be true."""
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if isinstance(one, exp.And):
-            pending += [one.this, one.expression]
-        elif isinstance(one, exp.Paren):
-            pending.append(one.this)
-        else:
-            yield one
 
 
 class _Reader:
@@ -93,11 +79,11 @@ class _Reader:
             low = self._ticks(condition.args["low"])
             return found.within(low, self._ticks(condition.args["high"]))
         kind = type(condition)
-        if kind not in _SWAPPED:
+        if kind not in SWAPPED:
             return found
         time, value = condition.this, condition.expression
         if not self._is_time(time):
-            time, value, kind = value, time, _SWAPPED[kind]
+            time, value, kind = value, time, SWAPPED[kind]
         ticks = self._ticks(value) if self._is_time(time) else None
         return found if ticks is None else self._compare(kind, ticks, found)
 

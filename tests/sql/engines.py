@@ -8,7 +8,6 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 
-from penstock.duck.helpers import install
 from penstock.sql.compile import compile_expression
 from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
@@ -16,6 +15,7 @@ from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
+from tests.installing import install
 from tests.sql.rows import COLUMNS
 
 #: 2027-01-15 07:59:59.123 UTC

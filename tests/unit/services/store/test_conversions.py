@@ -8,13 +8,13 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from penstock.duck.helpers import install
 from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
+from tests.installing import install
 
 TYPES = {
     "ts": ColumnType("TIMESTAMP"),

@@ -7,13 +7,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from penstock.duck.helpers import install
 from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
+from tests.installing import install
 
 COLUMNS = {"ts": "TIMESTAMP", "x": "DOUBLE", "f": "FLOAT", "n": "INT"}
 TABLE = TableColumns(tuple(Output(name, ColumnType(kind)) for name, kind in COLUMNS.items()))

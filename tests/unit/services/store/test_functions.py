@@ -8,12 +8,12 @@ import duckdb
 import pytest
 from sqlglot import exp, parse_one
 
-from penstock.duck.helpers import install
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.source import Source
 from services.store.binding import BoundTable, Context
 from services.store.functions import FUNCTIONS, arguments, function_name
+from tests.installing import install
 
 CONTEXT = Context({"t": BoundTable("t", ("ts", "v"))}, "Asia/Shanghai")
 ROWS = "(VALUES (1, 10), (2, NULL), (3, 30), (4, NULL)) t(ts, v)"

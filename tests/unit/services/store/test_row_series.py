@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from penstock import names
 from penstock.catalog.model import Table, TableVersion
-from penstock.duck.helpers import install
 from penstock.errors import SqlError
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
@@ -28,6 +27,7 @@ from services.store.binding import BoundTable, Context, columns_of
 from services.store.partition_limits import limit_partitions
 from services.store.row_series import write_series
 from services.store.translate import query
+from tests.installing import install
 from tests.nightly import drawn
 from tests.unit.services.store.kit import STABLE, TOPIC
 from tests.unit.services.store.plain_series import CALLS, Results, Rows, irate

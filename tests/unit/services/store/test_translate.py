@@ -13,7 +13,6 @@ import duckdb
 import polars as pl
 import pytest
 
-from penstock.duck.helpers import install
 from penstock.errors import SqlError
 from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
@@ -21,6 +20,7 @@ from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.binding import BoundTable, Context
 from services.store.translate import query
+from tests.installing import install
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
 CONTEXT = Context({"t": BoundTable("t", tuple(COLUMNS))}, "UTC")
