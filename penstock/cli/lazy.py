@@ -35,6 +35,8 @@ PLACES = {
     "backup": CommandPlace("backup", "Back up a whole mesh, running or not."),
     "restore": CommandPlace("backup", "Restore a whole mesh into an empty data directory."),
     "sql": CommandPlace("query", "Run SQL and print the rows."),
+    "follow": CommandPlace("follow", "Show rows or window events as they come."),
+    "import": CommandPlace("import_file", "Write the rows of a file into a table."),
     "export": CommandPlace("export", "Write all rows of a table to a Parquet file."),
     "demo": CommandPlace("demo", "Replay 336,776 flights and check every window."),
     "doctor": CommandPlace("doctor", "Say what is wrong with the mesh and what to do."),

@@ -71,7 +71,7 @@ def _write_parquet(table: pa.Table, out: TextIO) -> None:
 # ---------------------------------------------------------------- for people
 
 
-def _shown(table: pa.Table) -> tuple[list[str], list[list[str]]]:
+def shown(table: pa.Table) -> tuple[list[str], list[list[str]]]:
     """Return names and columns of text in which nothing breaks a line."""
     columns = [
         [_NULL if text is None else text.translate(_CONTROLS) for text in text_of(column)]
@@ -80,12 +80,14 @@ def _shown(table: pa.Table) -> tuple[list[str], list[list[str]]]:
     return [name.translate(_CONTROLS) for name in table.column_names], columns
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether values of *kind* stand to the right."""
     named = pa.types
     return bool(named.is_integer(kind) or named.is_floating(kind) or named.is_decimal(kind))
 
 
-def _pad(text: str, width: int, right: bool) -> str:
+def pad(text: str, width: int, right: bool) -> str:
+    """Fill *text* to *width* cells of a terminal; *right* puts it to the right."""
     space = " " * (width - cell_len(text))
     return space + text if right else text + space
 
@@ -94,13 +96,13 @@ def _lines(table: pa.Table, least: int = 0) -> tuple[list[tuple[str, ...]], list
     """Return head and rows, each cell padded to its column's width, and the widths, which are at
     least *least*; numbers stand to the right.
     """
-    names, columns = _shown(table)
+    names, columns = shown(table)
     padded = []
     widths = []
     for field, name, column in zip(table.schema, names, columns, strict=True):
         width = max(least, cell_len(name), *map(cell_len, column), 0)
-        right = _is_number(field.type)
-        padded.append([_pad(text, width, right) for text in (name, *column)])
+        right = is_number(field.type)
+        padded.append([pad(text, width, right) for text in (name, *column)])
         widths.append(width)
     return list(zip(*padded, strict=True)), widths
 
@@ -115,7 +117,7 @@ def _write_table(table: pa.Table, out: TextIO) -> None:
 def _write_markdown(table: pa.Table, out: TextIO) -> None:
     (head, *rows), widths = _lines(table, least=3)
     rules = [
-        "-" * (width - 1) + ":" if _is_number(field.type) else "-" * width
+        "-" * (width - 1) + ":" if is_number(field.type) else "-" * width
         for width, field in zip(widths, table.schema, strict=True)
     ]
     for line in (head, rules, *rows):
@@ -123,21 +125,22 @@ def _write_markdown(table: pa.Table, out: TextIO) -> None:
 
 
 def _write_vertical(table: pa.Table, out: TextIO) -> None:
-    names, columns = _shown(table)
+    names, columns = shown(table)
     width = max(map(cell_len, names), default=0)
     for number, row in enumerate(zip(*columns, strict=True), start=1):
         out.write(f"--- row {number} ---\n")
         for name, value in zip(names, row, strict=True):
-            out.write(f"{_pad(name, width, False)}  {value}".rstrip() + "\n")
+            out.write(f"{pad(name, width, False)}  {value}".rstrip() + "\n")
 
 
 # ---------------------------------------------------------------- for programs
 
 
-def _write_csv(table: pa.Table, out: TextIO) -> None:
-    """RFC 4180 with a line of names; NULL is an empty field."""
+def write_csv(table: pa.Table, out: TextIO, *, head: bool = True) -> None:
+    """Write RFC 4180, with a line of names if *head*; NULL is an empty field."""
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(table.column_names)
+    if head:
+        lines.writerow(table.column_names)
     lines.writerows(zip(*map(text_of, table.columns), strict=True))
 
 
@@ -151,7 +154,8 @@ def _json_values(column: pa.ChunkedArray) -> Sequence[Any]:
     return text_of(column)
 
 
-def _objects(table: pa.Table) -> list[str]:
+def objects(table: pa.Table) -> list[str]:
+    """Return each row as a JSON object on one line."""
     names = table.column_names
     columns = [_json_values(column) for column in table.columns]
     return [
@@ -161,18 +165,18 @@ def _objects(table: pa.Table) -> list[str]:
 
 
 def _write_json(table: pa.Table, out: TextIO) -> None:
-    body = ",\n".join(f"  {line}" for line in _objects(table))
+    body = ",\n".join(f"  {line}" for line in objects(table))
     out.write(f"[\n{body}\n]\n" if body else "[]\n")
 
 
 def _write_ndjson(table: pa.Table, out: TextIO) -> None:
-    out.writelines(f"{line}\n" for line in _objects(table))
+    out.writelines(f"{line}\n" for line in objects(table))
 
 
 _TEXTS: dict[str, Callable[[pa.Table, TextIO], None]] = {
     "table": _write_table,
     "vertical": _write_vertical,
-    "csv": _write_csv,
+    "csv": write_csv,
     "json": _write_json,
     "ndjson": _write_ndjson,
     "markdown": _write_markdown,

@@ -1,0 +1,1 @@
+"""What `penstock follow` reads and how it prints."""

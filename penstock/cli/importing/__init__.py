@@ -1,0 +1,1 @@
+"""What `penstock import` does with a file: reads it, finds its types, and writes its rows."""
