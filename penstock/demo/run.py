@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -28,6 +29,9 @@ from penstock.errors import PenstockError
 
 #: rows of one frame to the gateway
 FRAME = 2_000
+#: columns of a terminal that has room for what each stream is
+_WIDE = 120
+_TIMES = ("_wstart", "ts")
 #: how deep streams stand on streams: hourly, then daily
 DEPTH = 2
 
@@ -153,6 +157,30 @@ def _replay(client: Connection, rows: pl.DataFrame, watch: Watch, console: Conso
     """Write all rows in time order as fast as the mesh takes them, wait for their windows, and
     close the last ones.
     """
+    with (
+        _progress(console, watch, rows.height) as advance,
+        client.writer(f"{flights.DATABASE}.{flights.TABLE}") as writer,
+    ):
+        for piece in rows.iter_slices(FRAME):
+            writer.write(piece)
+            advance(piece.height)
+        writer.flush()
+        client.drain(flights.DATABASE, depth=DEPTH)
+        for stream in STREAMS:
+            if stream.flush:
+                client.execute(f"FLUSH STREAM {flights.DATABASE}.{stream.name}")
+        client.drain(flights.DATABASE, depth=DEPTH)
+
+
+@contextmanager
+def _progress(console: Console, watch: Watch, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how far the replay is: live on a terminal, else a line for each tenth and the newest
+    windows at the end. Yields what is to be told of rows.
+    """
+    if not console.is_terminal:
+        yield Milestones(console, watch, total).advance
+        console.print(view(watch))
+        return
     columns = (
         TextColumn("replay"),
         BarColumn(),
@@ -161,42 +189,72 @@ def _replay(client: Connection, rows: pl.DataFrame, watch: Watch, console: Conso
         TimeElapsedColumn(),
     )
     progress = Progress(*columns, console=console)
-    task = progress.add_task("rows", total=rows.height)
+    task = progress.add_task("rows", total=total)
+    wide = console.width >= _WIDE
     with Live(
-        console=console, refresh_per_second=4, get_renderable=lambda: Group(progress, view(watch))
+        console=console,
+        refresh_per_second=4,
+        get_renderable=lambda: Group(progress, view(watch, wide=wide)),
     ):
-        with client.writer(f"{flights.DATABASE}.{flights.TABLE}") as writer:
-            for piece in rows.iter_slices(FRAME):
-                writer.write(piece)
-                progress.advance(task, piece.height)
-        client.drain(flights.DATABASE, depth=DEPTH)
-        for stream in STREAMS:
-            if stream.flush:
-                client.execute(f"FLUSH STREAM {flights.DATABASE}.{stream.name}")
-        client.drain(flights.DATABASE, depth=DEPTH)
+        yield lambda count: progress.advance(task, count)
 
 
-def view(watch: Watch) -> Table:
-    """The newest window of every stream."""
-    table = Table(title="windows as they arrive")
-    for heading in ("stream", "what", "rows", "newest"):
+class Milestones:
+    """A line for each tenth of the rows: what a pipe shows of the progress."""
+
+    def __init__(self, console: Console, watch: Watch, total: int) -> None:
+        self._console = console
+        self._watch = watch
+        self._total = total
+        self._done = 0
+
+    def advance(self, count: int) -> None:
+        before = self._done * 10 // self._total
+        self._done += count
+        if self._done * 10 // self._total == before:
+            return
+        self._console.print(
+            f"replayed {self._done:,} of {self._total:,} rows;"
+            f" {sum(self._watch.rows.values()):,} result rows so far",
+            highlight=False,
+        )
+
+
+def view(watch: Watch, *, wide: bool = False) -> Table:
+    """Return the newest window of every stream; it fits into 80 columns unless it may be *wide*."""
+    table = Table(title="windows as they arrive", box=None, pad_edge=False)
+    for heading in ("stream", *(("what",) if wide else ()), "rows", "time", "newest"):
+        # what does not fit into one line goes on in the next
         table.add_column(
             heading,
             justify="right" if heading == "rows" else "left",
-            overflow="ellipsis",
-            no_wrap=True,
+            no_wrap=heading != "newest",
         )
     for stream in STREAMS:
-        newest = {
-            k: v
-            for k, v in watch.newest.get(stream.name, {}).items()
-            if k not in ("op", "tbname", "group_id")
-        }
-        text = ", ".join(
-            f"{k}={round(v, 2) if isinstance(v, float) else v}" for k, v in newest.items()
+        newest = watch.newest.get(stream.name, {})
+        table.add_row(
+            stream.name,
+            *((stream.title,) if wide else ()),
+            str(watch.rows.get(stream.name, 0)),
+            _time_of(newest),
+            _values_of(newest),
         )
-        table.add_row(stream.name, stream.title, str(watch.rows.get(stream.name, 0)), text)
     return table
+
+
+def _time_of(row: dict[str, object]) -> str:
+    """Return when a window begins, or when a row is."""
+    ticks = next((row[name] for name in _TIMES if row.get(name) is not None), None)
+    if not isinstance(ticks, int):
+        return ""
+    return datetime.fromtimestamp(ticks / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _values_of(row: dict[str, object]) -> str:
+    """Return the values of a row: what it is about, which is text, comes first."""
+    shown = {k: v for k, v in row.items() if k not in (*_TIMES, "op", "tbname", "group_id")}
+    ordered = sorted(shown.items(), key=lambda item: not isinstance(item[1], str))
+    return ", ".join(f"{k}={round(v, 2) if isinstance(v, float) else v}" for k, v in ordered)
 
 
 def _check(found: dict[str, pl.DataFrame], rows: pl.DataFrame, console: Console) -> int:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from penstock.demo.run import (
     DemoFailed,
+    Milestones,
     Outcome,
     Watch,
     _await_subscribers,
@@ -64,14 +65,43 @@ def test_waiting_ends_when_all_have_come_or_one_was_cut_off():
     _await_subscribers(watch, {"hourly", "late"}, patience=60)
 
 
-def test_the_view_shows_the_newest_row_of_each_stream():
-    watch = _listened([{"n": 1.23456, "op": 0, "tbname": "x"}])
-    console = Console(width=200, record=True, quiet=False)
+def _shown(watch: Watch, width: int, *, wide: bool) -> str:
+    console = Console(width=width)
     with console.capture() as shown:
-        console.print(view(watch))
-    text = shown.get()
+        console.print(view(watch, wide=wide))
+    return shown.get()
+
+
+def test_the_view_shows_the_newest_row_of_each_stream():
+    watch = _listened([{"n": 1.23456, "op": 0, "tbname": "x", "_wstart": 1_388_466_000_000}])
+    text = _shown(watch, 200, wide=True)
     assert "n=1.23" in text and "tbname" not in text
+    assert "2013-12-31 05:00" in text and "1388466000000" not in text
     assert all(stream.title in text for stream in STREAMS)
+
+
+def test_the_view_fits_into_80_columns():
+    row = {"_wstart": 1_388_466_000_000, "flights": 12, "delay": 3.25, "airport": "JFK"}
+    lines = _shown(_listened([row]), 80, wide=False).splitlines()
+    [line] = [line for line in lines if "hourly" in line]
+    assert "2013-12-31 05:00" in line and "airport=JFK, flights=12, delay=3.25" in line
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_pipe_says_how_far_it_is():
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as shown:
+        milestones = Milestones(console, _listened([{"n": 1}, {"n": 2}]), 1_000)
+        for _ in range(4):
+            milestones.advance(250)
+    lines = shown.get().splitlines()
+    assert [line.split(" rows")[0] for line in lines] == [
+        "replayed 250 of 1,000",
+        "replayed 500 of 1,000",
+        "replayed 750 of 1,000",
+        "replayed 1,000 of 1,000",
+    ]
+    assert lines[0].endswith("; 2 result rows so far")
 
 
 def test_an_outcome_is_right_or_says_what_is_wrong():
