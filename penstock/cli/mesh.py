@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from typing import Annotated, Any, Literal, cast
 
@@ -24,7 +23,7 @@ from penstock.mesh.running import RunningMesh, launch, wait_for_start
 from penstock.mesh.services import ALL_SERVICES, Options, check_nodes, check_services
 from penstock.mesh.state import read_state
 from penstock.mesh.supervisor import Supervisor, stop_mesh
-from penstock.runtime import log, traces
+from penstock.runtime import log
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.mesh_members import members
 from penstock.setup.jars import fetch
@@ -151,49 +150,6 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
         raise typer.Exit(1)
     Console(highlight=False).print(services_table(state, memory=True))
     raise typer.Exit(0 if state["ready"] else 1)
-
-
-@app.command()
-def logs(
-    service: Annotated[
-        str,
-        typer.Argument(
-            help=f"one of {', '.join(ALL_SERVICES)}, supervisor; with --trace none: all"
-        ),
-    ] = "",
-    data_dir: DataDir = DATA_DIR,
-    lines: Annotated[int, typer.Option("--lines", "-n", help="how many lines of its end")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on as it grows")] = False,
-    trace: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "only what is about rows that were written under this trace id, in the order of"
-                " time"
-            )
-        ),
-    ] = "",
-) -> None:
-    """Show the log of one service, or what all of them say about the rows of one trace."""
-    layout = Layout(data_dir.expanduser().absolute())
-    path = layout.log(service)
-    if trace:
-        for line in traces.find_lines(
-            trace, [path] if service else sorted(path.parent.glob("*.log"))
-        ):
-            typer.echo(line)
-        return
-    if not path.exists():
-        raise ConfigError(
-            f"no log of {service}",
-            detail=str(path),
-            hint=f"logs are kept for {', '.join(ALL_SERVICES)}, supervisor",
-        )
-    command = ["tail", "-n", str(lines), *(["-F"] if follow else []), str(path)]
-    try:
-        raise typer.Exit(subprocess.run(command).returncode)
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
 
 
 @app.command()

@@ -8,12 +8,10 @@ rows without one. Owns its form in requests, records and logs.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 
 import polars as pl
 import structlog
@@ -71,20 +69,3 @@ def newest(stamps: pl.Series) -> tuple[int, str] | None:
         if (found := _STAMP.search(stamps[place])) is not None:
             return int(place), found[1]
     return None
-
-
-def find_lines(trace: str, logs: Iterable[Path]) -> list[str]:
-    """Find the lines of *logs* that are about *trace*, in the order of time."""
-    found: list[tuple[str, str]] = []
-    for path in logs:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if trace not in line:
-                    continue
-                try:
-                    about = json.loads(line)
-                except ValueError:
-                    continue
-                if isinstance(about, dict) and about.get("trace") == trace:
-                    found.append((str(about.get("timestamp", "")), line.rstrip("\n")))
-    return [line for _, line in sorted(found)]

@@ -86,6 +86,7 @@ def test_a_write_is_found_again_in_results_notifications_and_logs(
             "-m",
             "penstock.cli",
             "logs",
+            "--raw",
             "--trace",
             trace,
             "--data-dir",

@@ -82,42 +82,14 @@ def test_a_service_that_nobody_has_is_refused_too(tmp_path):
     assert "attic" in str(done.exception)
 
 
-# -------------------------------------------------------------------- logs
+# -------------------------------------------------------------------- logging in
 
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     made = Layout(tmp_path)
-    made.log("store").parent.mkdir(parents=True)
+    made.logs.mkdir()
     return made
-
-
-def test_the_end_of_a_log(layout, capfd):
-    layout.log("store").write_text("".join(f"line {n}\n" for n in range(9)), encoding="utf-8")
-    assert _run("logs", "store", "-n", "2", root=layout.root).exit_code == 0
-    assert capfd.readouterr().out == "line 7\nline 8\n"
-
-
-def test_a_log_that_is_not_there_is_said(layout):
-    done = _run("logs", "attic", root=layout.root)
-    assert isinstance(done.exception, ConfigError)
-    assert "no log of attic" in str(done.exception)
-
-
-def test_all_logs_say_what_is_about_a_trace(layout):
-    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
-    for service, time in (("store", "2026-01-01T00:00:02Z"), ("gateway", "2026-01-01T00:00:01Z")):
-        line = f'{{"timestamp": "{time}", "event": "in {service}", "trace": "{trace}"}}\n'
-        other = '{"timestamp": "2026-01-01T00:00:00Z", "event": "other"}\n'
-        layout.log(service).write_text(line + other, encoding="utf-8")
-    shown = _run("logs", "--trace", trace, root=layout.root).stdout.splitlines()
-    assert len(shown) == 2
-    assert "in gateway" in shown[0] and "in store" in shown[1]
-    only = _run("logs", "store", "--trace", trace, root=layout.root).stdout.splitlines()
-    assert len(only) == 1
-
-
-# -------------------------------------------------------------------- logging in
 
 
 def test_a_login_link_is_good_for_root(layout):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -55,19 +52,3 @@ def test_it_is_current_inside_only() -> None:
             assert traces.current() == "b"
         assert traces.current() == "a"
     assert traces.current() is None
-
-
-def test_lines_of_all_logs_in_the_order_of_time(tmp_path: Path) -> None:
-    def line(timestamp: str, **about: object) -> str:
-        return json.dumps({"timestamp": timestamp, **about}) + "\n"
-
-    (tmp_path / "a.log").write_text(
-        line("3", trace="x", event="late")
-        + line("1", trace="x", event="first")
-        + "no JSON, but x\n"
-    )
-    (tmp_path / "b.log").write_text(
-        line("2", trace="x", event="between") + line("2", trace="xy") + line("2", event="x")
-    )
-    found = traces.find_lines("x", sorted(tmp_path.glob("*.log")))
-    assert [json.loads(f)["event"] for f in found] == ["first", "between", "late"]
