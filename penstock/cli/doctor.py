@@ -102,6 +102,7 @@ def _print(findings: list[doctor.Finding], *, quiet: bool) -> None:
 def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> list[Finding]:
     """Ask what only a running mesh knows; *options*: of a client of its brokers."""
     found = []
+    newest: list[tuple[str, str]] = []
     try:
         with connection(layout.root, None, "root", None) as client:
             listed = client.query(
@@ -112,6 +113,11 @@ def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> lis
                 "SELECT db_name, view_name, status, last_error FROM information_schema.ins_views"
             ).rows
             found += doctor.views([(f"{d}.{n}", str(s), str(m or "")) for d, n, s, m in listed])
+            listed = client.query(
+                "SELECT code, reason FROM information_schema.ins_dead_letters"
+                " ORDER BY time DESC LIMIT 1"
+            ).rows
+            newest = [(str(code), str(reason)) for code, reason in listed]
     except PenstockError as error:
         found.append(
             Finding(
@@ -126,7 +132,7 @@ def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> lis
         where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
         ends = admin.end_offsets(where)
         begins = admin.start_offsets(where)
-        found += doctor.dead_letters(sum(ends[at] - begins[at] for at in where))
+        found += doctor.dead_letters(sum(ends[at] - begins[at] for at in where), newest)
     except PenstockError as error:
         found.append(
             Finding("bad", f"Kafka does not answer: {error.message}", "penstock logs kafka")

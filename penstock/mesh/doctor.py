@@ -16,6 +16,15 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LITTLE_BYTES = 2 << 30
 _LITTLE_SHARE = 0.05
 _FILES = 4096
+#: what shows targets of NOTIFY that are behind, and records that could not be used
+WAITING_EVENTS = (
+    "SELECT stream_name, events_waiting, message FROM information_schema.ins_streams"
+    " WHERE events_waiting > 0"
+)
+NEWEST_DEAD_LETTERS = (
+    "SELECT time, code, reason, topic, value FROM information_schema.ins_dead_letters"
+    " ORDER BY time DESC LIMIT 20"
+)
 
 
 @dataclass(frozen=True)
@@ -198,7 +207,8 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
                 Finding(
                     "look",
                     f"stream {name}: {message}",
-                    "start the target, or replace the stream by one with another",
+                    "start the target, or replace the stream by one with another;"
+                    f" what waits: {_statement(WAITING_EVENTS)}",
                 )
             )
     return found or [Finding("ok", f"{len(rows)} streams run" if rows else "there are no streams")]
@@ -221,17 +231,27 @@ def views(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
     return found
 
 
-def dead_letters(count: int) -> list[Finding]:
-    """Report records and rows that could not be used in the last week."""
+def dead_letters(count: int, newest: Sequence[tuple[str, str]] = ()) -> list[Finding]:
+    """Report records and rows that could not be used in the last week.
+
+    Args:
+        newest: code and reason of the newest one, where the gateway says.
+    """
     if count:
+        why = "".join(f"; the newest: {code}, {reason}" for code, reason in newest)
         return [
             Finding(
                 "look",
-                f"{count} dead letters",
-                "docs/publishing.md#when-something-is-wrong reads them: each says why",
+                f"{count} dead letters{why}",
+                f"each says why: {_statement(NEWEST_DEAD_LETTERS)}; docs/errors.md#dead-letters",
             )
         ]
     return [Finding("ok", "no dead letters")]
+
+
+def _statement(sql: str) -> str:
+    """Return the command that shows what *sql* asks for."""
+    return f'penstock sql "{sql}"'
 
 
 def worst(findings: Iterable[Finding]) -> Grade:

@@ -106,6 +106,8 @@ class _Client:
     def query(self, text: str) -> Any:
         if "ins_streams" in text:
             return SimpleNamespace(rows=[("s", "failed", "too large")])
+        if "ins_dead_letters" in text:
+            return SimpleNamespace(rows=[("E_UNKNOWN_SCHEMA", "no such schema")])
         return SimpleNamespace(rows=[("db", "v", "error", None)])
 
 
@@ -141,7 +143,7 @@ def test_streams_views_and_dead_letters_are_asked_for(ask):
     text = " ".join(what for _, what in ask.found())
     assert "too large" in text
     assert "db.v" in text
-    assert "5" in text  # dead letters there are
+    assert "5 dead letters; the newest: E_UNKNOWN_SCHEMA, no such schema" in text
 
 
 def test_who_does_not_answer_is_bad(ask):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.mesh import doctor
+from penstock.sql import parse_one
 
 
 def service(state: str = "ready", why: str = "", restarts: int = 0) -> dict[str, Any]:
@@ -94,6 +95,19 @@ def test_streams_and_dead_letters() -> None:
     )
     assert grades(doctor.streams(rows[:1])) == grades(doctor.streams([])) == ["ok"]
     assert grades(doctor.dead_letters(0)) == ["ok"] and grades(doctor.dead_letters(3)) == ["look"]
+    assert f'penstock sql "{doctor.NEWEST_DEAD_LETTERS}"' in doctor.dead_letters(3)[0].do
+
+
+def test_statements_that_are_shown_can_be_run() -> None:
+    for statement in (doctor.WAITING_EVENTS, doctor.NEWEST_DEAD_LETTERS):
+        parse_one(statement)
+        assert not set(statement) & set('"`$')  # a shell takes it in double quotes
+
+
+def test_a_target_that_is_down_comes_with_the_statement_that_shows_it() -> None:
+    [found] = doctor.streams([("s", "ready", "ws://there: refused; 7 events wait")])
+    assert "ws://there: refused" in found.what
+    assert f'penstock sql "{doctor.WAITING_EVENTS}"' in found.do
 
 
 def test_views() -> None:
