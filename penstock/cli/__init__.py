@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import sys
 from typing import Annotated
 
@@ -13,6 +14,8 @@ import typer
 from penstock.cli.lazy import LazyGroup
 from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError
 
+#: what the scripts of `penstock completion` set, with what the shell asks for
+_COMPLETE = "_PENSTOCK_COMPLETE"
 _HELP = "Windows over Kafka in SQL: a mesh of small services on one machine or many."
 
 app = typer.Typer(
@@ -47,6 +50,10 @@ def main() -> None:
     """Run one command line; a terminal that gives none gets the prompt of `penstock sql`. The exit
     status is 78 for a wrong configuration, 1 for any other error.
     """
+    if _COMPLETE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     alone = len(sys.argv) == 1 and sys.stdin.isatty() and sys.stdout.isatty()
     try:
         app(["sql"] if alone else None)

@@ -1,14 +1,17 @@
-"""penstock backup, restore: a whole deployment into a vault and out of it."""
+"""penstock backup, backup list, restore: a whole deployment into a vault and out of it."""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from typer.core import TyperGroup
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
@@ -19,7 +22,34 @@ from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
 from penstock.storage.vault import Vault, mask_login
 
+if TYPE_CHECKING:
+    from typer._click.core import Context
+
 _console = Console(stderr=True, highlight=False)
+#: what a place without a command means
+_MAKE = "make"
+#: a table of a pipe is not cut
+_LEAST_WIDTH = 120
+
+
+class _PlaceOrCommand(TyperGroup):
+    """`penstock backup PLACE` makes a backup, `penstock backup list PLACE` lists them."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = [_MAKE, *args]
+        return super().parse_args(ctx, args)
+
+
+commands = typer.Typer(
+    cls=_PlaceOrCommand,
+    help=(
+        "Back up a whole mesh: `penstock backup PLACE`. PLACE is a directory or a URL of fsspec;"
+        " a directory called list is ./list."
+    ),
+    no_args_is_help=True,
+)
+app.add_typer(commands, name="backup")
 Target = Annotated[
     str,
     typer.Argument(
@@ -28,10 +58,12 @@ Target = Annotated[
 ]
 
 
-@app.command("backup")
+@commands.command(_MAKE, hidden=True)
 def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
     """Back up a whole mesh, running or not: catalog, segments, offsets, state. Its passwords are
     not in it.
+
+    Example: penstock backup ./copies
     """
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
@@ -56,6 +88,34 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
         f"{done.backup.name}: {done.backup.facts['files']} files, {size:.1f} MB; the mesh stood"
         f" still for {done.paused * 1000:.0f} ms"
     )
+
+
+@commands.command("list")
+def list_command(target: Target, data_dir: DataDir = DATA_DIR, key: Key = KEY) -> None:
+    """List the backups in a place, the newest first.
+
+    `signed` says whether this mesh's key (or --key) has signed it: others need --unsigned to be
+    restored.
+
+    Example: penstock backup list ./copies
+    """
+    vault = open_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=True)
+    found = vault.backups(SUBJECT)
+    if not found:
+        raise StateError(
+            f"there are no backups in {mask_login(target)}", hint="penstock backup makes one"
+        )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("backup", "taken", "files", "MB", "signed"):
+        table.add_column(
+            heading, justify="right" if heading in ("files", "MB") else "left", no_wrap=True
+        )
+    for made in found:
+        taken = datetime.fromtimestamp(made.time / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+        signed = "yes" if made.signed else "no"
+        table.add_row(made.name, taken, str(made.facts["files"]), f"{made.size / 1e6:.1f}", signed)
+    width = max(Console().width, _LEAST_WIDTH)
+    Console(highlight=False, width=width).print(table, markup=False)
 
 
 @app.command("restore")

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from penstock.cli import app
+from penstock.cli.completion import complete_table
 from penstock.cli.gateway import PasswordFile, Url, User, connection
 from penstock.cli.options import DATA_DIR, DataDir
 from penstock.client.connection import Connection
@@ -28,7 +29,8 @@ def export(
     table: Annotated[
         str,
         typer.Argument(
-            help="DATABASE.TABLE: a supertable, child table, plain table or result table"
+            help="DATABASE.TABLE: a supertable, child table, plain table or result table",
+            autocompletion=complete_table,
         ),
     ],
     out: Annotated[Path, typer.Argument(help="the Parquet file to write")],

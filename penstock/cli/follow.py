@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from penstock.cli import app
+from penstock.cli.completion import complete_table
 from penstock.cli.following import source
 from penstock.cli.following.printer import FollowForm, PiecePrinter
 from penstock.cli.following.rows import events_table
 from penstock.cli.gateway import PasswordFile, Url, User, connection
 from penstock.cli.options import DATA_DIR, DataDir
-from penstock.cli.table_name import TableName
+from penstock.cli.table_name import TableName, precision_of
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ _STARTS = {"now": "latest", "earliest": "earliest"}
 
 @app.command()
 def follow(
-    name: Annotated[str, typer.Argument(help="DATABASE.TABLE or DATABASE.STREAM")],
+    name: Annotated[
+        str, typer.Argument(help="DATABASE.TABLE or DATABASE.STREAM", autocompletion=complete_table)
+    ],
     events: Annotated[
         bool, typer.Option("--events", help="window events of a stream, not rows")
     ] = False,
@@ -112,7 +115,7 @@ def _show_events(
     most: int | None,
 ) -> None:
     source.require_stream(client, name)
-    unit = _unit(client, name.database)
+    unit = precision_of(client, name.database) or "ms"
     _say(f"following window events of {name}; Ctrl-C ends it")
     left = most
     updates = client.subscribe(str(name), what="events", tables=children or None, start=start)
@@ -126,12 +129,3 @@ def _show_events(
             left -= len(items)
             if left <= 0:
                 return
-
-
-def _unit(client: Connection, database: str) -> str:
-    """Return the unit of the ticks of a database's times."""
-    found = client.query(
-        "SELECT `precision` FROM information_schema.ins_databases WHERE name = :name",
-        {"name": database.lower()},
-    ).rows
-    return str(found[0][0]) if found else "ms"

@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli import app
+from penstock.cli.completion import complete_table
 from penstock.cli.gateway import PasswordFile, Url, User, connection
 from penstock.cli.importing.convert import Converter
 from penstock.cli.importing.pieces import Source
@@ -46,7 +47,12 @@ class _Speed(ProgressColumn):
 @app.command("import")
 def import_command(
     file: Annotated[Path, typer.Argument(help="…csv, …tsv, …ndjson, …jsonl or …parquet")],
-    table: Annotated[str, typer.Argument(help="DATABASE.TABLE; it is made if there is none")],
+    table: Annotated[
+        str,
+        typer.Argument(
+            help="DATABASE.TABLE; it is made if there is none", autocompletion=complete_table
+        ),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="make the table without asking")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="read and check everything, write nothing")
@@ -128,7 +134,7 @@ def _show(name: TableName, found: Survey, target: Target) -> None:
         becomes = ", ".join(uses.get(column.name, ["-"]))
         shown.add_row(Text(column.name), what, Text(becomes))
     _console.print(shown)
-    _console.print(f"{found.rows:,} rows", markup=False)
+    _console.print(_rows(found.rows), markup=False)
 
 
 def _require_consent(create: str, *, yes: bool) -> None:
@@ -145,7 +151,7 @@ def _require_consent(create: str, *, yes: bool) -> None:
 def _check(converter: Converter, found: Survey) -> None:
     for piece in converter.file.pieces(lambda _: None):
         converter.table(piece)
-    print(f"{found.rows:,} rows fit; nothing was written")
+    print(f"{_rows(found.rows)} fit; nothing was written")
 
 
 def _write(work: Import, found: Survey) -> None:
@@ -165,6 +171,10 @@ def _write(work: Import, found: Survey) -> None:
     for notice in notices:
         _console.print(notice, markup=False)
     print(
-        f"{found.rows:,} rows in {work.name} after {seconds:.1f} s"
+        f"{_rows(found.rows)} in {work.name} after {seconds:.1f} s"
         f" ({found.rows / seconds:,.0f} rows/s)"
     )
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"

@@ -1,12 +1,15 @@
-"""Names of tables and streams on a command line."""
+"""Names of tables and streams on a command line, and the unit of their times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.errors import ConfigError
 from penstock.sql.words import in_backticks
+
+if TYPE_CHECKING:
+    from penstock.client.connection import Connection
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,12 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+
+def precision_of(client: Connection, database: str) -> str | None:
+    """Return the unit of the ticks of a database's times (`ms`, `us`, `ns`); None when there is no
+    such database.
+    """
+    listed = client.query("SELECT name, `precision` FROM information_schema.ins_databases").rows
+    units = {str(name).lower(): str(unit) for name, unit in listed}
+    return units.get(database.lower())

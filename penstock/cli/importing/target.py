@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from penstock.cli.importing.convert import ColumnUse
 from penstock.cli.importing.survey import FoundColumn, Survey
-from penstock.cli.table_name import TableName
+from penstock.cli.table_name import TableName, precision_of
 from penstock.errors import PenstockError, SchemaError
 from penstock.sql.words import in_backticks
 from penstock.types import ColumnType
@@ -59,26 +59,21 @@ def find_target(client: Connection, name: TableName, found: Survey, choices: Cho
         if error.code not in _NO_TABLE:
             raise
         return new_table(name, found, choices, _precision(client, name.database))
-    supertables = client.query(
-        "SELECT stable_name FROM information_schema.ins_stables WHERE db_name = :db",
-        {"db": name.database.lower()},
-    ).rows
-    is_supertable = name.table.lower() in {str(row[0]).lower() for row in supertables}
+    listed = client.query("SELECT db_name, stable_name FROM information_schema.ins_stables").rows
+    wanted = (name.database.lower(), name.table.lower())
+    is_supertable = wanted in {(str(db).lower(), str(table).lower()) for db, table in listed}
     return existing_table(name, found, choices, schema, is_supertable)
 
 
 def _precision(client: Connection, database: str) -> str:
-    rows = client.query(
-        "SELECT `precision` FROM information_schema.ins_databases WHERE name = :name",
-        {"name": database.lower()},
-    ).rows
-    if not rows:
+    found = precision_of(client, database)
+    if found is None:
         raise SchemaError(
             f"there is no database {database}",
             code="E_NO_DATABASE",
-            hint=f'penstock sql "CREATE DATABASE {in_backticks(database)}"',
+            hint=f"penstock sql 'CREATE DATABASE {in_backticks(database)}'",
         )
-    return str(rows[0][0])
+    return found
 
 
 def existing_table(

@@ -22,7 +22,9 @@ from penstock.catalog.model import (
     View,
 )
 from penstock.catalog.view import Catalog
+from penstock.cli import activity
 from penstock.errors import BusError, CatalogError, SqlSemanticError
+from penstock.mesh import doctor
 from penstock.records import DeadLetter
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
@@ -87,6 +89,13 @@ def test_lists_that_the_catalog_alone_answers() -> None:
         "SELECT db_name, count(*) FROM information_schema.ins_stables GROUP BY db_name ORDER BY 1"
     )
     assert counts == [("Db", 1)]
+
+
+def test_what_commands_ask_can_be_answered() -> None:
+    """`penstock top`, `doctor` and `import` ask by SQL, too."""
+    assert ask(activity.STREAMS) == []
+    assert ask(doctor.WAITING_EVENTS) == []
+    assert ask("SELECT db_name, stable_name FROM information_schema.ins_stables") == [("Db", "m")]
 
 
 def test_show_create_can_be_run_again() -> None:
@@ -297,6 +306,10 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
             ("E_ROW", "up"),
         ]
     assert seen("nobody", about, "ins_dead_letters") == []
+    statement = parse_one(doctor.NEWEST_DEAD_LETTERS)  # what `penstock doctor` shows
+    assert isinstance(statement, Query)
+    answer = everyone.for_user("root").query(statement.query)
+    assert answer is not None and answer.column("code").to_pylist().count("E_LATE") == 2
 
 
 @pytest.mark.parametrize(

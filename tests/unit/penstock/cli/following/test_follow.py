@@ -8,14 +8,23 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from penstock.cli.following.printer import PiecePrinter
 from penstock.cli.following.rows import rows_table, selected_table
+from penstock.cli.following.source import Followed, selected
+from penstock.cli.table_name import TableName
 from penstock.errors import CatalogError, PenstockError, RemoteError
+from penstock.link.description import Description
+from penstock.link.selection import compile_selection
+from penstock.sql.plan import Column
+from penstock.types import ColumnType
 from tests.unit.penstock.cli.data_kit import Deployment, deployment
 
 METERS = pa.schema(
@@ -45,7 +54,7 @@ def _answer(sql: str) -> pa.Table:
             }
         )
     if "ins_databases" in sql:
-        return pa.table({"precision": ["us"]})
+        return pa.table({"name": ["other", "Power"], "precision": ["ns", "us"]})
     if sql in (
         "SELECT * FROM `power`.`meters` LIMIT 0",
         "SELECT * FROM `power`.`averages_r` LIMIT 0",
@@ -159,7 +168,12 @@ def test_interrupting_it_ends_what_was_begun(mesh: Deployment) -> None:
     command = [sys.executable, "-m", "penstock.cli", "follow", "power.meters", "-o", "json"]
     login = ["--url", mesh.url, "--password-file", str(mesh.password)]
     with subprocess.Popen(
-        [*command, *login], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, *login],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # tests that run in the background may ignore it, and so would what they start
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as program:
         assert program.stdout is not None
         begun = program.stdout.readline()  # the row comes in the same piece
@@ -192,6 +206,33 @@ def test_rows_of_a_select_look_as_rows_of_a_table_do() -> None:
     made = selected_table(rows)
     assert made.column_names == ["tbname", "op", "volts"]
     assert made.column("op").to_pylist() == ["upsert", "delete"]
+
+
+def test_a_condition_is_one_that_a_subscription_can_have() -> None:
+    asked: list[tuple[str, str, str]] = []
+    came = pa.table(
+        {"_op": pa.array([0], pa.int8()), "tbname": ["a"], "_time": [1], "code": [404], "site": [1]}
+    )
+
+    def stream(text: str, *, start: str, database: str) -> Any:
+        asked.append((text, start, database))
+        return nullcontext([SimpleNamespace(rows=came)])
+
+    client: Any = SimpleNamespace(stream=stream)
+    columns = pa.schema([("code", pa.int32()), ("site", pa.int32())])
+    followed = Followed(TableName("d", "t"), False, columns)
+    [piece] = selected(client, followed, "code >= 400", "earliest")
+    assert piece.to_pylist() == [{"tbname": "a", "op": "upsert", "code": 404, "site": 1}]
+    [(text, *more)] = asked
+    assert more == ["earliest", "d"]
+    source = Description(
+        7,
+        "d",
+        "t",
+        (Column("ts", ColumnType("TIMESTAMP")), Column("code", ColumnType("INT"))),
+        (Column("site", ColumnType("INT")),),
+    )
+    assert [c.name for c in compile_selection(text, source).outputs] == ["code", "site"]
 
 
 def test_a_table_grows_wider_and_has_one_head() -> None:

@@ -33,9 +33,9 @@ def _answer(sql: str) -> pa.Table:
     if sql.startswith("CREATE"):
         return pa.table({"affected_rows": [0]})
     if "ins_databases" in sql:
-        return pa.table({"precision": ["ms"]})
+        return pa.table({"name": ["Power"], "precision": ["ms"]})
     if "ins_stables" in sql:
-        return pa.table({"stable_name": ["meters"]})
+        return pa.table({"db_name": ["Power"], "stable_name": ["Meters"]})
     if sql == "SELECT * FROM `power`.`meters` LIMIT 0":
         return METERS.empty_table()
     if sql == "SELECT * FROM `power`.`plain` LIMIT 0":
