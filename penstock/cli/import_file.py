@@ -26,6 +26,7 @@ from penstock.cli import app
 from penstock.cli.completion import complete_table
 from penstock.cli.gateway import PasswordFile, Url, User, connection
 from penstock.cli.importing.convert import Converter
+from penstock.cli.importing.found_types import word_of
 from penstock.cli.importing.pieces import Source
 from penstock.cli.importing.survey import Survey, open_source, survey
 from penstock.cli.importing.target import Choices, Target, find_target
@@ -128,7 +129,7 @@ def _show(name: TableName, found: Survey, target: Target) -> None:
         shown.add_column(heading, overflow="fold")
     uses: dict[str, list[str]] = {}
     for use in target.uses:
-        uses.setdefault(use.source, []).append(f"{use.target} {use.type}")
+        uses.setdefault(use.source, []).append(f"{use.target} {word_of(use.type)}")
     for column in found.columns:
         what = "no value" if column.empty else str(column.type)
         becomes = ", ".join(uses.get(column.name, ["-"]))

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.cli.importing.found_types import as_text
+from penstock.cli.importing.found_types import as_text, is_text
 from penstock.cli.importing.pieces import Piece, Source, fault, shortened
 from penstock.cli.importing.times import read_times, to_unit
 from penstock.errors import SchemaError
@@ -95,7 +95,7 @@ def convert(
     """
     if isinstance(values, pa.ChunkedArray):
         return _convert_arrow(values, kind, cut_times)
-    if pa.types.is_string(kind):
+    if is_text(kind):
         return pa.array([None if v is None else as_text(v) for v in values], kind)
     if textual or pa.types.is_timestamp(kind) and any(isinstance(v, str) for v in values):
         return _convert_texts(pa.array(values, pa.string()), kind, cut_times)

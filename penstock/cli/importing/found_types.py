@@ -132,10 +132,11 @@ def _casts(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _is_sized(kind: pa.DataType) -> bool:
-    return _is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether columns of *kind* hold text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
@@ -147,7 +148,7 @@ def _type_of_arrow(name: str, kind: pa.DataType, longest: int) -> ColumnType:
     if pa.types.is_decimal(kind) and kind.precision <= 38:
         return ColumnType("DECIMAL", precision=kind.precision, scale=kind.scale)
     if _is_sized(kind):
-        return ColumnType("VARCHAR" if _is_text(kind) else "VARBINARY", _length(longest))
+        return ColumnType("VARCHAR" if is_text(kind) else "VARBINARY", _length(longest))
     if pa.types.is_null(kind):
         return ColumnType("VARCHAR", _LEAST)
     raise SchemaError(
@@ -155,6 +156,17 @@ def _type_of_arrow(name: str, kind: pa.DataType, longest: int) -> ColumnType:
         code="E_ROW",
         hint="write it as text, or leave it out of the file",
     )
+
+
+def word_of(kind: pa.DataType) -> str:
+    """Return what a column of Arrow's *kind* is called in SQL; of text the length is not known."""
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMP"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    if is_text(kind):
+        return "VARCHAR"
+    return FROM_ARROW.get(kind, "VARBINARY" if _is_sized(kind) else str(kind))
 
 
 def _length(longest: int) -> int:

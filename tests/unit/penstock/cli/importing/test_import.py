@@ -17,7 +17,7 @@ METERS = pa.schema(
         ("ts", pa.timestamp("ms", "UTC")),
         ("volts", pa.float64()),
         ("n", pa.int32()),
-        ("site", pa.string()),
+        ("site", pa.large_string()),
     ]
 )
 READINGS = """\
@@ -78,9 +78,9 @@ def test_rows_go_into_a_supertable_that_is_there(mesh: Deployment, readings: Pat
 def test_types_are_shown_before_anything_is_written(mesh: Deployment, readings: Path) -> None:
     done = mesh.run("import", str(readings), "power.fresh", "--yes")
     lines = [line.split() for line in done.stderr.splitlines()]
-    assert ["volts", "DOUBLE", "volts", "double"] in lines
-    assert ["meter", "VARCHAR(16)", "meter", "string"] in lines
-    assert ["ts", "TIMESTAMP", "ts", "timestamp[ms,", "tz=UTC]"] in lines
+    assert ["volts", "DOUBLE", "volts", "DOUBLE"] in lines
+    assert ["meter", "VARCHAR(16)", "meter", "VARCHAR"] in lines
+    assert ["ts", "TIMESTAMP", "ts", "TIMESTAMP"] in lines
     assert (
         "CREATE TABLE `power`.`fresh` (`ts` TIMESTAMP, `volts` DOUBLE, `n` BIGINT,"
         " `meter` VARCHAR(16), `site` VARCHAR(16))"
