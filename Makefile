@@ -23,7 +23,7 @@ HA ?=
 SCALE ?=
 
 .PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants
-.PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean
+.PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean site
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ test-security: setup  ## attacks on a mesh: without a key, with few rights, from
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
+
+site: setup  ## the documentation as a site, in site/: strict, every link checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q
 
 demo: setup  ## replay 336,776 flights through the mesh and check every window [OUT=DIR]
 	@$(PY) -m penstock.cli demo $(if $(OUT),--out $(OUT))

@@ -16,7 +16,7 @@ from tests.documents import ROOT, Reader, blocks, databases
 ELSEWHERE = {"ha-tables.md": "test_ha_tables.py"}
 DOCUMENTS = [
     ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if blocks(p) and p.name not in ELSEWHERE),
+    *sorted(p for p in (ROOT / "docs").rglob("*.md") if blocks(p) and p.name not in ELSEWHERE),
 ]
 
 
