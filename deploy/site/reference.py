@@ -1,4 +1,4 @@
-"""Pages of the site that are made from the code: commands, the Python client, `information_schema`,
+"""Pages of the site that are made from the code: the Python client, `information_schema`,
 metrics.
 """
 
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import penstock
 from gateway.information.columns import LISTS
-from penstock.cli import app
-from penstock.cli.lazy import PLACES
 
 ROOT = Path(__file__).parents[2]
 _PACKAGES = ("penstock", "gateway", "spark_jobs", "services")
@@ -28,29 +26,6 @@ class Metric(NamedTuple):
     help: str
     labels: tuple[str, ...]
     package: str
-
-
-def commands() -> str:
-    """Return the page of all commands, as their own `--help` has them."""
-    import typer.main
-
-    parts = ["# Commands\n", "`penstock COMMAND --help` says the same.\n"]
-    for name, place in PLACES.items():
-        __import__(f"penstock.cli.{place.module}")
-        found = typer.main.get_group(app).commands[name]
-        parts += _command(f"penstock {name}", found)
-    return "\n".join(parts)
-
-
-def _command(path: str, command: Any) -> Iterator[str]:
-    from typer.testing import CliRunner
-
-    words = path.split()[1:]
-    shown = CliRunner(env={"COLUMNS": "100", "TERM": "dumb"}).invoke(app, [*words, "--help"])
-    yield f"## {path}\n"
-    yield f"```text\n{shown.output.strip()}\n```\n"
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from _command(f"{path} {name}", inner)
 
 
 def python() -> str:
@@ -157,7 +132,6 @@ def _cell(value: object) -> str:
 
 #: page of the site → what makes it
 PAGES: dict[str, Callable[[], str]] = {
-    "reference/commands.md": commands,
     "reference/python.md": python,
     "reference/information-schema.md": information_schema,
     "reference/metrics.md": metrics,
