@@ -26,7 +26,7 @@ from bench import (
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
-from penstock.mesh.services import ALL_SERVICES
+from penstock.setup.service_packages import ALL_SERVICES
 
 Part = Callable[[Stage, Profile, Recorder], None]
 _STREAM_SERVICES = ("kafka", "redis", "gateway", "spark")

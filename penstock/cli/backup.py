@@ -7,19 +7,14 @@ import time
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.options import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir, messages
 from penstock.errors import ConfigError, StateError
-from penstock.mesh.deployment import SUBJECT, backup, restore
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.storage.vault import Vault, mask_login
 
-_console = Console(stderr=True, highlight=False)
 Target = Annotated[
     str,
     typer.Argument(
@@ -33,6 +28,11 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
     """Back up a whole mesh, running or not: catalog, segments, offsets, state. Its passwords are
     not in it.
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from penstock.mesh.deployment import backup
+    from penstock.storage.vault import Vault
+
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     if target.startswith("/") and layout.root in (
@@ -43,7 +43,7 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
             "a backup inside of what it backs up helps nobody", hint="name a directory elsewhere"
         )
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=messages()
     ) as progress:
         task = progress.add_task("files", total=None)
 
@@ -71,6 +71,11 @@ def restore_command(
     """Restore a whole mesh into an empty data directory; `penstock up` starts it. It gets new
     passwords.
     """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from penstock.mesh.deployment import SUBJECT, restore
+    from penstock.storage.vault import mask_login
+
     os.umask(UMASK)
     vault = open_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
@@ -80,7 +85,7 @@ def restore_command(
             detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none",
         )
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=_console
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=messages()
     ) as progress:
         task = progress.add_task(found[0].name, total=found[0].size)
         restore(

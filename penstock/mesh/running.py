@@ -26,9 +26,9 @@ from penstock.errors import RemoteError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
-from penstock.mesh.services import ALL_SERVICES
 from penstock.mesh.state import read_state, tail
 from penstock.mesh.supervisor import stop_mesh, stop_seconds
+from penstock.setup.service_packages import ALL_SERVICES
 
 
 @dataclass(frozen=True)

@@ -23,18 +23,8 @@ from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
+from penstock.setup.service_packages import ALL_SERVICES, PACKAGES, SERVERS
 
-#: service → the package that `python -m` runs
-PACKAGES = {
-    "gateway": "gateway",
-    "store": "services.store",
-    "spark": "spark_jobs",
-    "notifier": "services.notifier",
-    "snode": "services.snode",
-    "federation": "services.federation",
-}
-SERVERS = ("kafka", "redis")
-ALL_SERVICES = (*SERVERS, *PACKAGES)
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
 #: what is said of a service whose health port does not answer, and before what one says that is

@@ -6,8 +6,6 @@ import json
 import os
 from typing import Any
 
-import psutil
-
 from penstock.mesh.layout import Layout
 
 
@@ -19,7 +17,17 @@ def read_state(layout: Layout) -> dict[str, Any] | None:
         return None
     if "rooms" in state:  # of a supervisor that an earlier build started
         state["services"] = state.pop("rooms")
-    return state if psutil.pid_exists(state["supervisor"]) else None
+    return state if _runs(state["supervisor"]) else None
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is somebody else's
+        return True
+    return True
 
 
 def tail(layout: Layout, service: str, lines: int = 25) -> str:

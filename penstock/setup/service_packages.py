@@ -1,0 +1,15 @@
+"""Names of what a mesh runs, for whoever needs no more than the names."""
+
+from __future__ import annotations
+
+#: service → the package that `python -m` runs
+PACKAGES = {
+    "gateway": "gateway",
+    "store": "services.store",
+    "spark": "spark_jobs",
+    "notifier": "services.notifier",
+    "snode": "services.snode",
+    "federation": "services.federation",
+}
+SERVERS = ("kafka", "redis")
+ALL_SERVICES = (*SERVERS, *PACKAGES)
