@@ -200,12 +200,14 @@ def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
 
 @app.command()
 def setup() -> None:
-    """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are
-    there.
+    """Fetch what pip does not bring: pinned jars; check that Java and redis-server are there;
+    compile what a mesh imports.
     """
     from penstock.cli import start
+    from penstock.setup.bytecode import compile_imports
 
     start.fetch_all(ALL_SERVICES)
+    compile_imports()
 
 
 @app.command()

@@ -23,7 +23,7 @@ from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
-from penstock.setup.service_packages import ALL_SERVICES, PACKAGES, SERVERS
+from penstock.setup.service_packages import ALL_SERVICES, NODE_PACKAGE, PACKAGES, SERVERS
 
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
@@ -297,7 +297,7 @@ def _node_service(
         own["POLARS_MAX_THREADS"] = "1"  # as for the gateway: frames are small
     return ServicePlan(
         name,
-        [sys.executable, "-m", "services.tables"],
+        [sys.executable, "-m", NODE_PACKAGE],
         {**common, **own},
         needs,
         lambda: _ask(health),

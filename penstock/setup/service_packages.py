@@ -11,5 +11,7 @@ PACKAGES = {
     "snode": "services.snode",
     "federation": "services.federation",
 }
+#: what runs a node of stream tables
+NODE_PACKAGE = "services.tables"
 SERVERS = ("kafka", "redis")
 ALL_SERVICES = (*SERVERS, *PACKAGES)
