@@ -108,7 +108,7 @@ def up(
 @app.command()
 def down(data_dir: DataDir = DATA_DIR) -> None:
     """Stop what was started in the data directory, also what a killed supervisor left behind."""
-    from penstock.mesh.supervisor import stop_mesh
+    from penstock.mesh.stop import stop_mesh
 
     layout = Layout(data_dir.expanduser().absolute())
     ended = stop_mesh(layout)

@@ -27,7 +27,8 @@ from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
 from penstock.mesh.state import read_state, tail
-from penstock.mesh.supervisor import stop_mesh, stop_seconds
+from penstock.mesh.stop import stop_mesh
+from penstock.mesh.supervisor import stop_seconds
 from penstock.setup.service_packages import ALL_SERVICES
 
 

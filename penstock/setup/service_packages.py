@@ -14,4 +14,6 @@ PACKAGES = {
 #: what runs a node of stream tables
 NODE_PACKAGE = "services.tables"
 SERVERS = ("kafka", "redis")
+#: what answers a statement of SQL
+SQL_SERVICES = ("gateway", "store")
 ALL_SERVICES = (*SERVERS, *PACKAGES)

@@ -20,7 +20,8 @@ from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.running import RunningMesh
 from penstock.mesh.services import Options, ServicePlan, _ask
 from penstock.mesh.state import read_state
-from penstock.mesh.supervisor import Supervisor, pause, stop_mesh
+from penstock.mesh.stop import stop_mesh
+from penstock.mesh.supervisor import Supervisor, pause
 from penstock.runtime.mesh_members import members
 
 SERVICE = """
