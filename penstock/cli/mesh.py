@@ -247,7 +247,7 @@ def login(data_dir: DataDir = DATA_DIR) -> None:
     """Print a link that logs a browser in as root; it is good once, for 15 minutes."""
     from rich.console import Console
 
-    from penstock.cli.start import login_link
+    from penstock.cli.login_link import login_link
     from penstock.mesh.running import RunningMesh
 
     mesh = RunningMesh.attach(data_dir.expanduser())

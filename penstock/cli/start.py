@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 
-from penstock.auth.tokens import LOGIN_S, Tokens
+from penstock.cli.announcer import Announcer
 from penstock.cli.display import services_table
 from penstock.cli.options import messages
 from penstock.mesh.layout import Layout, Ports
@@ -18,7 +17,6 @@ from penstock.mesh.services import Options
 from penstock.mesh.state import read_state
 from penstock.mesh.supervisor import Supervisor
 from penstock.runtime import log
-from penstock.runtime.clock import SystemClock
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
@@ -41,20 +39,18 @@ def here(layout: Layout, ports: Ports, options: Options, *, plain: bool) -> None
         return
     log.configure("supervisor", "ERROR")
     with Live(console=messages(), auto_refresh=False) as live:
-        announced = False
+        announcer = Announcer(layout, live.console)
 
         def show(state: dict[str, Any]) -> None:
-            nonlocal announced
             live.update(services_table(state), refresh=True)
-            if state["ready"] and not announced:
-                announced = True
-                _announce(layout, state, live.console)
+            announcer.see(state)
 
         supervisor.run(show)
 
 
 def in_background(layout: Layout, options: Options, port_base: str, own: list[str]) -> None:
-    """Start the mesh in a process of its own, and return when all is ready.
+    """Start the mesh in a process of its own, and return when all is ready. It goes on although a
+    service does not get on with its start.
 
     Args:
         layout: of the mesh.
@@ -77,12 +73,11 @@ def in_background(layout: Layout, options: Options, port_base: str, own: list[st
         tied=False,
         silent_seconds=options.silent_seconds,
     )
-    console = messages()
-    state: dict[str, Any] = {}
-    with Live(console=console, auto_refresh=False) as live:
+    with Live(console=messages(), auto_refresh=False) as live:
+        announcer = Announcer(layout, live.console)
         for state in wait_for_start(supervisor, layout):
             live.update(services_table(state), refresh=True)
-    _announce(layout, state, console)
+            announcer.see(state)
 
 
 def fetch_all(services: tuple[str, ...]) -> None:
@@ -95,29 +90,3 @@ def fetch_all(services: tuple[str, ...]) -> None:
     if "spark" in services:
         find_java()
         fetch("spark", messages())
-
-
-def login_link(layout: Layout, gateway_url: str) -> str:
-    """Return an address that logs a browser in: whoever may read the mesh's secrets may make
-    one.
-    """
-    password = layout.secret("root").read_text(encoding="utf-8").strip()
-    tokens = Tokens(layout.token_key.read_text(encoding="utf-8").strip(), SystemClock())
-    token = tokens.issue("root", tokens.root_mark(password), seconds=LOGIN_S, kind="login")
-    return f"{gateway_url}/login?token={token}"
-
-
-def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
-    if "gateway" in state["services"]:
-        url = state["settings"]["PENSTOCK_GATEWAY_URL"]
-        console.print(f"\n  Penstock is up: {url}", markup=False)
-        console.print(
-            f"  log in with a browser (once, within 15 minutes): {login_link(layout, url)}",
-            markup=False,
-            soft_wrap=True,
-        )
-        console.print(
-            f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}",
-            markup=False,
-        )
-        console.print(f"  (kept in {layout.secret('root')})\n", markup=False, soft_wrap=True)

@@ -37,7 +37,7 @@ from penstock.mesh.services import (
     plan,
     unresponsive,
 )
-from penstock.mesh.state import tail
+from penstock.mesh.state import last_start, note_start, tail
 from penstock.mesh.stop import end_orphans
 from penstock.runtime import log
 
@@ -89,6 +89,7 @@ class Supervisor:
         )
         self._kept = {service.name: Kept(service) for service in plan(layout, ports, options)}
         self._started = time.time()
+        self._last_start = last_start(layout)
         self._stopping = False
         self._forks: Forks | None = None
         self._movements: dict[str, Movement] = {}
@@ -124,9 +125,11 @@ class Supervisor:
                     shown = text
                     self._write(text)
                     on_change(json.loads(text))
-                all_ready = all_ready or all(kept.ever_ready for kept in self._kept.values())
                 if not all_ready:
                     self._require_start()
+                    all_ready = all(kept.ever_ready for kept in self._kept.values())
+                    if all_ready:
+                        note_start(self._layout, time.time() - self._started)
                 woken.wait(0.5 if all_ready else 0.1)
         finally:
             self._stop()
@@ -137,6 +140,7 @@ class Supervisor:
         return {
             "supervisor": os.getpid(),
             "started": self._started,
+            "last_start_seconds": self._last_start,
             "stopping": self._stopping,
             "ready": all(kept.state == "ready" for kept in self._kept.values()),
             "services": {
