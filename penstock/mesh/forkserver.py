@@ -8,6 +8,7 @@ needs: a forkserver that dies takes no service with it.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -109,6 +110,8 @@ def _become(wanted: Mapping[str, Any], supervisor: int) -> None:
             os._exit(1)
         time.sleep(0.001)
     tie_to(supervisor, signal.SIGKILL)
+    # what ends with the process is collected as ever
+    atexit.register(gc.unfreeze)
     package = wanted["package"]
     sys.argv = [package]
     runpy.run_module(package, run_name="__main__", alter_sys=True)

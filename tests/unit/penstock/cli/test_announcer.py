@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from penstock.cli.announcer import Announcer
+from penstock.cli import announcer
 from penstock.mesh.layout import Layout
+
+_NOW = 1_700_000_000.0
 
 
 def _state(*ready: str, services: tuple[str, ...], last: float | None = None) -> dict[str, Any]:
     return {
         "ready": set(ready) == set(services),
-        "started": time.time() - 5,
+        "started": _NOW - 5,
         "last_start_seconds": last,
         "settings": {"PENSTOCK_GATEWAY_URL": "http://127.0.0.1:7700"},
         "services": {
@@ -27,16 +28,17 @@ def _state(*ready: str, services: tuple[str, ...], last: float | None = None) ->
 
 
 @pytest.fixture
-def said(tmp_path: Path) -> Any:
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(announcer.time, "time", lambda: _NOW)
     layout = Layout(tmp_path)
     layout.make()
     out = io.StringIO()
-    announcer = Announcer(layout, Console(file=out, width=400))
+    made = announcer.Announcer(layout, Console(file=out, width=400))
 
     def see(*ready: str, **given: Any) -> str:
         out.seek(0)
         out.truncate()
-        announcer.see(_state(*ready, **given))
+        made.see(_state(*ready, **given))
         return out.getvalue()
 
     return see
