@@ -201,13 +201,17 @@ def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
 @app.command()
 def setup() -> None:
     """Fetch what pip does not bring: pinned jars; check that Java and redis-server are there;
-    compile what a mesh imports.
+    prepare what a start would have to: compile sources, archive the broker's classes.
     """
     from penstock.cli import start
     from penstock.setup.bytecode import compile_imports
+    from penstock.setup.class_archive import make_archive
+    from penstock.setup.jars import paths
+    from penstock.setup.java import find_java
 
     start.fetch_all(ALL_SERVICES)
     compile_imports()
+    make_archive(find_java(), paths("broker"))
 
 
 @app.command()

@@ -116,6 +116,7 @@ class Forks:
             "log": str(log_file),
             "directory": str(directory),
         }
+        log_file.touch()
         self._channel.settimeout(_ANSWER_SECONDS)
         try:
             self._channel.send(json.dumps(wanted).encode())

@@ -8,6 +8,7 @@ import sys
 
 from penstock.errors import PenstockError
 from penstock.setup.bytecode import compile_imports
+from penstock.setup.class_archive import make_archive
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
@@ -15,9 +16,9 @@ from penstock.setup.redis_server import find_redis_server
 
 def main() -> int:
     try:
-        find_java()
+        java = find_java()
         find_redis_server()
-        fetch("broker")
+        make_archive(java, fetch("broker"))
         fetch("spark")
         compile_imports()
     except PenstockError as wrong:
