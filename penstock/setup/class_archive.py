@@ -1,6 +1,6 @@
 """Classes of the broker as the JVM keeps them in memory (class-data sharing).
 
-The archive is made once, at install: no start reads, checks and links 7,000 classes from their jars.
+The archive is made once, at install: no start reads, checks and links 7,000 classes from jars.
 `broker.classes.gz` lists the classes, in the JVM's own form: what a broker with the settings of
 `penstock/mesh/kafka.py` had loaded when it was ready (`-XX:DumpLoadedClassList`). A class that a
 jar no longer has is left out by the JVM. It uses the archive only with the jars and the Java it was
