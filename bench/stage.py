@@ -26,7 +26,7 @@ from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import RemoteError
 from penstock.mesh.process import proportional_memory
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.mesh.services import ALL_SERVICES
+from penstock.setup.service_packages import ALL_SERVICES
 
 _PATIENCE = 900.0
 

@@ -18,6 +18,7 @@ from bench import (
     latency,
     partitions,
     select,
+    start,
     state,
     tables,
     throughput,
@@ -26,7 +27,7 @@ from bench import (
 from bench.profile import Profile
 from bench.report import HERE, Recorder
 from bench.stage import Stage, stage
-from penstock.mesh.services import ALL_SERVICES
+from penstock.setup.service_packages import ALL_SERVICES
 
 Part = Callable[[Stage, Profile, Recorder], None]
 _STREAM_SERVICES = ("kafka", "redis", "gateway", "spark")
@@ -100,6 +101,11 @@ def _tables(profile: Profile, record: Recorder, _: str) -> None:
     _attempt("stream tables", record, run)
 
 
+def _start(profile: Profile, record: Recorder, chosen: str) -> None:
+    if not chosen or "start".startswith(tuple(chosen.split(","))):
+        _attempt("start", record, lambda: start.measure(profile, record))
+
+
 def _select(profile: Profile, record: Recorder, chosen: str) -> None:
     if not chosen or "select".startswith(tuple(chosen.split(","))):
         _attempt("select", record, lambda: select.measure(profile, record))
@@ -112,6 +118,7 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "federation": federation.measure,
     "tables": _tables,
     "select": _select,
+    "start": _start,
 }
 
 

@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jwt
 
-from penstock.catalog.model import User
 from penstock.errors import AuthError
 from penstock.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from penstock.catalog.model import User
 
 Kind = Literal["access", "login"]
 DAY_S = 86_400

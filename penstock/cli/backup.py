@@ -8,24 +8,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Table
 from typer.core import TyperGroup
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.options import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir, messages
 from penstock.errors import ConfigError, StateError
-from penstock.mesh.deployment import SUBJECT, backup, restore
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
-from penstock.storage.vault import Vault, mask_login
 
 if TYPE_CHECKING:
     from typer._click.core import Context
 
-_console = Console(stderr=True, highlight=False)
 #: what a place without a command means
 _MAKE = "make"
 #: a table of a pipe is not cut
@@ -65,6 +59,11 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
 
     Example: penstock backup ./copies
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from penstock.mesh.deployment import backup
+    from penstock.storage.vault import Vault
+
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     if target.startswith("/") and layout.root in (
@@ -75,7 +74,7 @@ def backup_command(target: Target, data_dir: DataDir = DATA_DIR) -> None:
             "a backup inside of what it backs up helps nobody", hint="name a directory elsewhere"
         )
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=messages()
     ) as progress:
         task = progress.add_task("files", total=None)
 
@@ -99,6 +98,12 @@ def list_command(target: Target, data_dir: DataDir = DATA_DIR, key: Key = KEY) -
 
     Example: penstock backup list ./copies
     """
+    from rich.console import Console
+    from rich.table import Table
+
+    from penstock.mesh.deployment import SUBJECT
+    from penstock.storage.vault import mask_login
+
     vault = open_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=True)
     found = vault.backups(SUBJECT)
     if not found:
@@ -131,6 +136,11 @@ def restore_command(
     """Restore a whole mesh into an empty data directory; `penstock up` starts it. It gets new
     passwords.
     """
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from penstock.mesh.deployment import SUBJECT, restore
+    from penstock.storage.vault import mask_login
+
     os.umask(UMASK)
     vault = open_vault(target, Layout(data_dir.expanduser().absolute()), key, unsigned=unsigned)
     found = [b for b in vault.backups(SUBJECT) if name in (None, b.name)]
@@ -140,7 +150,7 @@ def restore_command(
             detail=", ".join(b.name for b in vault.backups(SUBJECT)) or "it holds none",
         )
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=_console
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), console=messages()
     ) as progress:
         task = progress.add_task(found[0].name, total=found[0].size)
         restore(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.config.secret_files import read_secret
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
-from penstock.storage.vault import Vault
+
+if TYPE_CHECKING:
+    from penstock.storage.vault import Vault
 
 #: name of the secret in the data directory
 SECRET = "backup"
@@ -55,6 +57,8 @@ def open_vault(place: str, layout: Layout, key: Path | None, *, unsigned: bool) 
     Raises:
         ConfigError: there is no key, and *unsigned* does not say that none is needed.
     """
+    from penstock.storage.vault import Vault
+
     own = layout.secrets / f"{SECRET}.password"
     given = os.environ.get(_VARIABLE, "") if key is None else ""
     file = key or (own if own.exists() else None)

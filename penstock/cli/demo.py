@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from penstock.cli import app
 from penstock.cli.gateway import PasswordFile, Url, User, connection
-from penstock.cli.options import DATA_DIR
-from penstock.client.connection import connect
-from penstock.client.connection_options import ConnectionOptions
-from penstock.mesh.running import running_mesh
+from penstock.cli.options import DATA_DIR, messages
 
 #: the whole year goes through before a drain ends, on slow machines too
 _PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "300"}
@@ -43,10 +39,13 @@ def demo(
 
     Example: penstock demo --out /tmp/flights
     """
+    from penstock.client.connection import connect
+    from penstock.client.connection_options import ConnectionOptions
     from penstock.demo import live as machine
     from penstock.demo import run as flights
+    from penstock.mesh.running import running_mesh
 
-    console = Console(stderr=True, highlight=False)
+    console = messages()
     if url is not None:
         with connection(
             DATA_DIR, url, user, password_file, timeout=330, notifier_url=notifier_url

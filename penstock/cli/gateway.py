@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.client.connection import Connection, connect
-from penstock.client.connection_options import ConnectionOptions
 from penstock.config.secret_files import read_secret
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
 from penstock.mesh.state import read_state
+
+if TYPE_CHECKING:
+    from penstock.client.connection import Connection
 
 Url = Annotated[
     str | None, typer.Option(help="the gateway's address; default: the mesh of the data directory")
@@ -51,6 +52,9 @@ def connection(
         password = read_secret(layout.secret("root"), "secrets/root.password")
     if state is not None:
         url = state["settings"]["PENSTOCK_GATEWAY_URL"]
+    from penstock.client.connection import connect
+    from penstock.client.connection_options import ConnectionOptions
+
     # what the services trust, the command trusts
     ca = os.environ.get("PENSTOCK_TLS_CA") or None
     return connect(

@@ -1,39 +1,27 @@
-"""penstock up, down, status, logs, restart, setup: the embedded mesh from the command line."""
+"""penstock up, down, status, logs, restart, setup: the embedded mesh from the command line.
+
+Each command imports what it needs when it runs, so that `--help` shows at once.
+"""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
 import typer
-from rich.console import Console
-from rich.live import Live
 
-from penstock import bus, names
-from penstock.auth.tokens import LOGIN_S, Tokens
+from penstock import names
 from penstock.cli import app
-from penstock.cli.display import services_table
-from penstock.cli.options import DATA_DIR, DataDir
-from penstock.config.settings import Settings
+from penstock.cli.options import DATA_DIR, DataDir, messages
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, Layout, Ports, free_ports, ports_from
-from penstock.mesh.process import UMASK
-from penstock.mesh.running import RunningMesh, launch, wait_for_start
-from penstock.mesh.services import ALL_SERVICES, Options, check_nodes, check_services
 from penstock.mesh.state import read_state
-from penstock.mesh.supervisor import Supervisor, stop_mesh
-from penstock.runtime import log
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.mesh_members import members
-from penstock.setup.jars import fetch
-from penstock.setup.java import find_java
-from penstock.setup.redis_server import find_redis_server
+from penstock.setup.service_packages import ALL_SERVICES
 
 ServiceName = Annotated[str, typer.Argument(help=f"one of {', '.join(ALL_SERVICES)}")]
 #: of `up --safe`
 _SAFE = (("PENSTOCK_SPARK_SAFE_MODE", "true"), ("PENSTOCK_GATEWAY_WAIT_FOR_JOBS", "false"))
-_console = Console(stderr=True, highlight=False)
 
 
 @app.command()
@@ -87,8 +75,13 @@ def up(
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
+    from penstock.cli import start
+    from penstock.mesh.services import Options, check_nodes, check_services
+
     if rooms:
-        _console.print("--rooms is now called --services; the old name goes with the next version")
+        messages().print(
+            "--rooms is now called --services; the old name goes with the next version"
+        )
         services = rooms
     if clock not in ("system", "manual"):
         raise ConfigError(f"no such clock: {clock}", hint="system or manual")
@@ -103,47 +96,37 @@ def up(
     )
     check_services(options.services)
     check_nodes(nodes, os.environ)
-    fetch_all(options.services)
+    start.fetch_all(options.services)
     layout = Layout(data_dir.expanduser().absolute())
     if detach:
-        _up_detached(layout, options, port_base, port or [])
-        return
-    os.umask(UMASK)
-    supervisor = Supervisor(layout, _ports(port_base, port or []), options)
-    if plain:
-        log.configure("supervisor")
-        supervisor.run(lambda _state: None)
-        return
-    log.configure("supervisor", "ERROR")
-    with Live(console=_console, auto_refresh=False) as live:
-        announced = False
-
-        def show(state: dict[str, Any]) -> None:
-            nonlocal announced
-            live.update(services_table(state), refresh=True)
-            if state["ready"] and not announced:
-                announced = True
-                _announce(layout, state, live.console)
-
-        supervisor.run(show)
+        start.in_background(layout, options, port_base, port or [])
+    else:
+        start.here(layout, _ports(port_base, port or []), options, plain=plain)
 
 
 @app.command()
 def down(data_dir: DataDir = DATA_DIR) -> None:
     """Stop what was started in the data directory, also what a killed supervisor left behind."""
+    from penstock.mesh.stop import stop_mesh
+
     layout = Layout(data_dir.expanduser().absolute())
     ended = stop_mesh(layout)
-    _console.print(f"stopped: {ended} processes" if ended else "nothing was running")
+    messages().print(f"stopped: {ended} processes" if ended else "nothing was running")
 
 
 @app.command()
 def status(data_dir: DataDir = DATA_DIR) -> None:
     """Show health, ports, memory (PSS), restarts of each service; exit 1 unless all are ready."""
+    from rich.console import Console
+
+    from penstock.cli.display import services_table
+    from penstock.runtime.mesh_members import members
+
     layout = Layout(data_dir.expanduser().absolute())
     state = read_state(layout)
     if state is None:
         left = members(layout.root)
-        _console.print(
+        messages().print(
             f"no mesh runs in {layout.root}"
             + (f"; {len(left)} processes are left: `penstock down`" if left else "")
         )
@@ -155,6 +138,8 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
 @app.command()
 def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
     """Stop one service, by force if it does not hear, and wait until its successor is ready."""
+    from penstock.mesh.running import RunningMesh
+
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
@@ -164,15 +149,23 @@ def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
         )
     began = time.monotonic()
     mesh.restart(service)
-    _console.print(f"{service}: ready again after {time.monotonic() - began:.1f} s")
+    messages().print(f"{service}: ready again after {time.monotonic() - began:.1f} s")
 
 
 @app.command()
 def setup() -> None:
-    """Fetch what pip does not bring: pinned jars; and check that Java and redis-server are
-    there.
+    """Fetch what pip does not bring: pinned jars; check that Java and redis-server are there;
+    prepare what a start would have to: compile sources, archive the broker's classes.
     """
-    fetch_all(ALL_SERVICES)
+    from penstock.cli import start
+    from penstock.setup.bytecode import compile_imports
+    from penstock.setup.class_archive import make_archive
+    from penstock.setup.jars import paths
+    from penstock.setup.java import find_java
+
+    start.fetch_all(ALL_SERVICES)
+    compile_imports()
+    make_archive(find_java(), paths("broker"))
 
 
 @app.command()
@@ -189,6 +182,9 @@ def init(
     """Make the topics every mesh has, with the brokers' own replication; those that exist stay as
     they are.
     """
+    from penstock import bus
+    from penstock.config.settings import Settings
+
     bus.secure(Settings.load().kafka_options)
     admin = bus.Admin(kafka, client_id="penstock-init", timeout=10)
     deadline = time.monotonic() + seconds
@@ -199,81 +195,25 @@ def init(
         except BusError as error:
             if time.monotonic() > deadline or not error.retryable:
                 raise
-            _console.print(f"waiting for Kafka: {error.detail or error.message}", markup=False)
+            messages().print(f"waiting for Kafka: {error.detail or error.message}", markup=False)
             time.sleep(1)
-    _console.print(f"{len(names.BUILT_IN_TOPICS)} topics are there")
-
-
-def fetch_all(services: tuple[str, ...]) -> None:
-    """Whatever *services* need and this machine does not have yet."""
-    if "redis" in services:
-        find_redis_server()
-    if "kafka" in services:
-        find_java()
-        fetch("broker", _console)
-    if "spark" in services:
-        find_java()
-        fetch("spark", _console)
-
-
-def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str]) -> None:
-    if read_state(layout) is not None:
-        _console.print(f"a mesh runs already in {layout.root}")
-        return
-    supervisor = launch(
-        layout.root,
-        services=options.services,
-        clock=options.clock,
-        safe=bool(options.environment),
-        port_base=port_base,
-        ports=tuple(own),
-        nodes=options.nodes,
-        open_kafka=options.open_kafka,
-        tied=False,
-        silent_seconds=options.silent_seconds,
-    )
-    state: dict[str, Any] = {}
-    with Live(console=_console, auto_refresh=False) as live:
-        for state in wait_for_start(supervisor, layout):
-            live.update(services_table(state), refresh=True)
-    _announce(layout, state, _console)
-
-
-def _announce(layout: Layout, state: dict[str, Any], console: Console) -> None:
-    if "gateway" in state["services"]:
-        url = state["settings"]["PENSTOCK_GATEWAY_URL"]
-        console.print(f"\n  Penstock is up: {url}", markup=False)
-        console.print(
-            f"  log in with a browser (once, within 15 minutes): {login_link(layout, url)}",
-            markup=False,
-            soft_wrap=True,
-        )
-        console.print(
-            f"  user root, password {layout.secret('root').read_text(encoding='utf-8').strip()}",
-            markup=False,
-        )
-        console.print(f"  (kept in {layout.secret('root')})\n", markup=False, soft_wrap=True)
+    messages().print(f"{len(names.BUILT_IN_TOPICS)} topics are there")
 
 
 @app.command()
 def login(data_dir: DataDir = DATA_DIR) -> None:
     """Print a link that logs a browser in as root; it is good once, for 15 minutes."""
+    from rich.console import Console
+
+    from penstock.cli.login_link import login_link
+    from penstock.mesh.running import RunningMesh
+
     mesh = RunningMesh.attach(data_dir.expanduser())
     if mesh is None:
         raise ConfigError("no mesh runs here", hint="`penstock up` starts one")
     Console(highlight=False).print(
         login_link(mesh.layout, mesh.gateway_url), markup=False, soft_wrap=True
     )
-
-
-def login_link(layout: Layout, gateway_url: str) -> str:
-    """Return an address that logs a browser in: whoever may read the mesh's secrets may make
-    one.
-    """
-    password = layout.secret("root").read_text(encoding="utf-8").strip()
-    tokens = Tokens(layout.token_key.read_text(encoding="utf-8").strip(), SystemClock())
-    token = tokens.issue("root", tokens.root_mark(password), seconds=LOGIN_S, kind="login")
-    return f"{gateway_url}/login?token={token}"
 
 
 def _ports(port_base: str, own: list[str]) -> Ports:

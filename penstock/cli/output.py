@@ -11,14 +11,14 @@ import io
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 import pyarrow as pa
 from rich.cells import cell_len
 
+from penstock.cli.options import Form
 from penstock.errors import ConfigError
 
-Form = Literal["table", "vertical", "csv", "json", "ndjson", "markdown", "parquet"]
 _NULL = "NULL"
 #: what would break a line or move the cursor of a terminal
 _CONTROLS = {code: rf"\x{code:02x}" for code in (*range(32), *range(127, 160))}

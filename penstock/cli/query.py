@@ -11,8 +11,7 @@ import typer
 
 from penstock.cli import app
 from penstock.cli.gateway import PasswordFile, Url, User, connection
-from penstock.cli.options import DATA_DIR, DataDir
-from penstock.cli.output import Form, write
+from penstock.cli.options import DATA_DIR, DataDir, Form
 from penstock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,6 +50,8 @@ def sql(
     text = _statements(statement, file)
     with connection(data_dir, url, user, password_file) as client:
         result = client.query(text, database=database)
+    from penstock.cli.output import write
+
     rows = result.table
     if form == "table" and sys.stdout.isatty():
         rows = rows.slice(0, _SHOWN_ROWS)

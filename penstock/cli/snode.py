@@ -10,34 +10,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
-from rich.table import Table
 
 from penstock.cli import app
 from penstock.cli.backup_key import KEY, UNSIGNED, Key, Unsigned, open_vault, signing_key
-from penstock.cli.options import DATA_DIR, DataDir
+from penstock.cli.options import DATA_DIR, DataDir, messages
 from penstock.errors import ConfigError, StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK
 from penstock.mesh.state import read_state
-from penstock.storage.backup_list import Backup, Item
-from penstock.storage.checkpoints import (
-    CheckpointPlace,
-    local_positions,
-    places,
-    restore,
-    subject_query,
-    take,
-)
-from penstock.storage.vault import Vault, mask_login
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from penstock.storage.backup_list import Backup, Item
+    from penstock.storage.vault import Vault
 
 commands = typer.Typer(help="Backups of the stream jobs' state.", no_args_is_help=True)
 app.add_typer(commands, name="snode")
-_console = Console(stderr=True, highlight=False)
 
 BackupDir = Annotated[
     str | None,
@@ -71,6 +63,8 @@ def backup_now(
     checkpoint_dir: CheckpointDir = None,
 ) -> None:
     """Take a backup of every query now, from the files that are there; the mesh may run or not."""
+    from penstock.storage.checkpoints import places, take
+
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     vault, (state, checkpoints) = (
@@ -106,6 +100,9 @@ def list_backups(
     data_dir: DataDir = DATA_DIR, backup_dir: BackupDir = None, query: Query = None
 ) -> None:
     """Show the backups there are, the newest of each query first."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False)
     for heading in ("query", "backup", "taken", "files", "kB", "position"):
         table.add_column(
@@ -165,6 +162,13 @@ def restore_backup(
     """Put the newest backup of each query (or the one named) where its state was lost. The jobs
     must not run there.
     """
+    from penstock.storage.checkpoints import (
+        CheckpointPlace,
+        local_positions,
+        restore,
+        subject_query,
+    )
+
     os.umask(UMASK)
     layout = Layout(data_dir.expanduser().absolute())
     running = read_state(layout) if state_dir is None else None
@@ -201,6 +205,8 @@ def restore_backup(
 
 def _choose(vault: Vault, query: str | None, name: str | None, *, every: bool) -> Iterator[Backup]:
     """Yield the backups asked for, the newest of each query or *every* one."""
+    from penstock.storage.vault import mask_login
+
     found = False
     for subject in vault.subjects():
         backups = [b for b in vault.backups(subject) if _is_meant(b, query, name)]
@@ -214,6 +220,8 @@ def _choose(vault: Vault, query: str | None, name: str | None, *, every: bool) -
 
 
 def _vault(data_dir: Path, backup_dir: str | None, key: bytes | None = None) -> Vault:
+    from penstock.storage.vault import Vault
+
     return Vault(_place(data_dir, backup_dir), key)
 
 
@@ -230,8 +238,10 @@ def _directories(
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
     with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=_console
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=messages()
     ) as progress:
         yield progress
 

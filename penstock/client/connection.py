@@ -13,7 +13,6 @@ from penstock.client.connection_options import ConnectionOptions
 from penstock.client.gateway import JSON, Gateway, authorization
 from penstock.client.old_names import ON_CONNECTION, OldKeywords, OldNames, with_old_keywords
 from penstock.client.result import Count, Result
-from penstock.client.subscribe import Subscription, subscription_request
 from penstock.client.values import plain_parameters, to_json
 from penstock.client.wire import (
     ARROW,
@@ -26,13 +25,14 @@ from penstock.client.wire import (
     to_stream,
     to_table,
 )
-from penstock.client.writer import Writer
 from penstock.errors import CatalogError
 from penstock.rows.parameters import Parameters, encode
 
 if TYPE_CHECKING:
     from penstock.client.stream import Stream
     from penstock.client.stream_tables import StreamTables
+    from penstock.client.subscribe import Subscription
+    from penstock.client.writer import Writer
 
 
 class Connection(OldNames):
@@ -198,6 +198,8 @@ class Connection(OldNames):
             table: for `write` calls that name none.
             window: most frames without an answer; by default what the gateway allows.
         """
+        from penstock.client.writer import Writer
+
         return Writer(self._gateway, table and self._qualify(table), self._qualify, window=window)
 
     # ---------------------------------------------------------------- the rest
@@ -221,6 +223,8 @@ class Connection(OldNames):
             tables: only these child tables.
             start: `latest`, `earliest` or an update's token.
         """
+        from penstock.client.subscribe import Subscription, subscription_request
+
         if self._notifier_url is None:
             self.check()
             assert self._notifier_url is not None

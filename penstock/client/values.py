@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.errors import SchemaError
 from penstock.rows import python_values
@@ -120,6 +119,8 @@ def without_nan(table: pa.Table) -> pa.Table:
     for place in _floating_columns.of(table.schema):
         column = table.column(place)
         if _has_nan(column):
+            import pyarrow.compute as pc
+
             found = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
             field = pa.field(table.field(place).name, column.type)
             table = table.set_column(place, field, found)
@@ -127,11 +128,18 @@ def without_nan(table: pa.Table) -> pa.Table:
 
 
 def _has_nan(column: pa.ChunkedArray) -> bool:
-    return any(
+    if any(
         bool(np.isnan(chunk.to_numpy(zero_copy_only=False)).any())
         for chunk in column.chunks
         if not chunk.null_count
-    ) or (column.null_count > 0 and bool(pc.any(pc.is_nan(column)).as_py()))
+    ):
+        return True
+    if not column.null_count:
+        return False
+    # a tenth of a second to load: a client that only asks pays nothing for it
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.is_nan(column)).as_py())
 
 
 def columns_of(rows: Sequence[Any]) -> dict[str, list[Any]]:

@@ -31,7 +31,7 @@ from penstock.link.mirror import RemoteTable
 from penstock.mesh.layout import Layout
 from penstock.mesh.proxy import Proxy
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
-from penstock.mesh.supervisor import stop_mesh
+from penstock.mesh.stop import stop_mesh
 
 ROWS = 60_000
 _FRAME = 1_000

@@ -20,6 +20,7 @@ from penstock.auth.kafka_users import MECHANISM
 from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
+from penstock.setup.class_archive import archive_options
 from penstock.setup.jars import paths
 from penstock.setup.java import find_java
 
@@ -155,15 +156,18 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
     tuning = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:CICompilerCount=2"]
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    java = find_java()
+    jars = paths("broker")
     return [
-        str(find_java().executable),
+        str(java.executable),
+        *archive_options(java, jars),
         f"-Xmx{heap}",
         *tuning,
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={layout.kafka / 'log4j2.yaml'}",
         "-cp",
-        ":".join(str(jar) for jar in paths("broker")),
+        ":".join(str(jar) for jar in jars),
     ]
 
 

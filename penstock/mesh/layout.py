@@ -146,6 +146,11 @@ class Layout:
         return self.run / "mesh.json"
 
     @property
+    def start_file(self) -> Path:
+        """How many seconds the last start took."""
+        return self.run / "start"
+
+    @property
     def lock_file(self) -> Path:
         return self.run / "lock"
 

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
@@ -24,28 +26,84 @@ _PR_SET_PDEATHSIG = 1
 #: of every process of a mesh: files, directories and sockets are their owner's alone, wherever they
 #: are
 UMASK = 0o077
+#: between two looks at a process that is waited for
+_LOOK_SECONDS = 0.02
+#: loaded before any fork: between fork and exec nothing may be
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class OwnProcess(Protocol):
+    """What `subprocess.Popen` tells of a process whose parent this one is."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+#: starts a command with an environment, a log and a working directory
+Spawn = Callable[[list[str], Mapping[str, str], Path, Path], OwnProcess]
+
+
+class AdoptedProcess:
+    """A process that somebody else has started and left to this one."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs; negative: the signal that ended it."""
+        if self._status is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self._status = os.waitstatus_to_exitcode(status)
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit status. Raises TimeoutExpired."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if deadline is not None and time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+            time.sleep(_LOOK_SECONDS)
+        return status
+
+
+def execute(
+    command: list[str], environment: Mapping[str, str], log: Path, directory: Path
+) -> OwnProcess:
+    """Start *command* as a program in a session of its own."""
+    with open(log, "ab") as output:
+        return subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            start_new_session=True,
+            umask=UMASK,
+            preexec_fn=die_with_parent(),
+        )
 
 
 class ChildProcess:
     """A running child and its process group."""
 
     def __init__(
-        self, command: list[str], environment: Mapping[str, str], log: Path, directory: Path
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        log: Path,
+        directory: Path,
+        spawn: Spawn = execute,
     ) -> None:
         self.log = log
         self.started = time.time()
-        with open(log, "ab") as output:
-            self._process = subprocess.Popen(
-                command,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=directory,
-                start_new_session=True,
-                umask=UMASK,
-                preexec_fn=die_with_parent(),
-            )
+        self._process = spawn(command, environment, log, directory)
 
     @property
     def pid(self) -> int:
@@ -81,15 +139,14 @@ def die_with_parent(number: int = signal.SIGKILL) -> Callable[[], None] | None:
     """
     if not sys.platform.startswith("linux"):
         return None
-    libc = ctypes.CDLL(None, use_errno=True)
-    parent = os.getpid()
+    return partial(tie_to, os.getpid(), number)
 
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, number)
-        if os.getppid() != parent:  # it died between fork and here
-            os._exit(1)
 
-    return tie
+def tie_to(parent: int, number: int) -> None:
+    """Have the kernel send this process *number* when *parent*, which is its parent, ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it died before
+        os._exit(1)
 
 
 def rotate(log: Path) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
-
-import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.redis_server import find_redis_server
+
+#: a server on this machine answers at once, or is not ready
+_ANSWER_SECONDS = 1.0
 
 
 def prepare(layout: Layout, ports: Ports) -> None:
@@ -40,19 +40,17 @@ def command(layout: Layout) -> list[str]:
 
 def is_ready(layout: Layout, ports: Ports) -> bool:
     """True when it answers PING, which it does not while loading its file. Ask once: the caller
-    asks again, and the client's own retries would take seconds.
+    asks again. The supervisor needs no client of Redis for two lines.
     """
     password = layout.secret("redis").read_text(encoding="utf-8").strip()
     try:
-        with redis.Redis(
-            port=ports["redis"],
-            password=password,
-            socket_timeout=1,
-            socket_connect_timeout=1,
-            retry=Retry(NoBackoff(), 0),
-        ) as client:
-            return bool(client.ping())
-    except redis.RedisError:
+        with (
+            socket.create_connection(("127.0.0.1", ports["redis"]), _ANSWER_SECONDS) as server,
+            server.makefile("rb") as answers,
+        ):
+            server.sendall(f"AUTH {password}\r\nPING\r\n".encode())
+            return answers.readline() == b"+OK\r\n" and answers.readline() == b"+PONG\r\n"
+    except OSError:
         return False
 
 

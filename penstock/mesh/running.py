@@ -26,9 +26,10 @@ from penstock.errors import RemoteError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout
 from penstock.mesh.process import UMASK, die_with_parent
-from penstock.mesh.services import ALL_SERVICES
 from penstock.mesh.state import read_state, tail
-from penstock.mesh.supervisor import stop_mesh, stop_seconds
+from penstock.mesh.stop import stop_mesh
+from penstock.mesh.supervisor import stop_seconds
+from penstock.setup.service_packages import ALL_SERVICES
 
 
 @dataclass(frozen=True)
@@ -240,10 +241,12 @@ def launch(
 
 
 def wait_for_start(supervisor: subprocess.Popen[bytes], layout: Layout) -> Iterator[dict[str, Any]]:
-    """Each new state while the mesh comes up; ends when all is ready.
+    """Each new state while the mesh comes up; ends when all is ready. What is slow but moves is
+    waited for.
 
     Raises:
-        RemoteError: the supervisor gave up; holds what it said.
+        RemoteError: the supervisor gave up, and holds what it said; or a service stands still, and
+            holds the end of its log. The others go on.
     """
     shown = ""
     while True:
@@ -258,7 +261,18 @@ def wait_for_start(supervisor: subprocess.Popen[bytes], layout: Layout) -> Itera
                 yield state
             if state["ready"]:
                 return
+            _require_movement(layout, state)
         time.sleep(0.05)
+
+
+def _require_movement(layout: Layout, state: dict[str, Any]) -> None:
+    for name, service in state["services"].items():
+        if service["stands_still"]:
+            raise RemoteError(
+                f"{name} does not get on with its start: {service['why'] or 'no answer'}",
+                detail=tail(layout, name),
+                hint=f"whole log: {layout.log(name)}; `penstock down` stops the mesh",
+            )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from penstock import bus
@@ -23,18 +23,14 @@ from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
+from penstock.setup.service_packages import (
+    ALL_SERVICES,
+    NODE_PACKAGE,
+    PACKAGES,
+    SERVERS,
+    SQL_SERVICES,
+)
 
-#: service → the package that `python -m` runs
-PACKAGES = {
-    "gateway": "gateway",
-    "store": "services.store",
-    "spark": "spark_jobs",
-    "notifier": "services.notifier",
-    "snode": "services.snode",
-    "federation": "services.federation",
-}
-SERVERS = ("kafka", "redis")
-ALL_SERVICES = (*SERVERS, *PACKAGES)
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
 #: what is said of a service whose health port does not answer, and before what one says that is
@@ -74,6 +70,10 @@ class ServicePlan:
     needs: tuple[str, ...]
     #: "" when ready, else what it still waits for
     waits_for: Callable[[], str]
+    #: Python package that the command runs, if a fork may take its place
+    package: str = ""
+    #: services that get the processor first: they start, or do not come, before this one does
+    after: tuple[str, ...] = ()
     #: runs once before the first start
     prepare: Callable[[], None] = lambda: None
     #: runs once when it is first ready, before those that need it start
@@ -206,7 +206,7 @@ def addresses(
 
 def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
     """Plan the services of *options* in the order to start them."""
-    common = _environment(layout, ports, options)
+    common = common_environment(layout, ports, options)
     servers = tuple(name for name in SERVERS if name in options.services)
     services = []
     if "kafka" in options.services:
@@ -221,10 +221,14 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
     services += [
         _node_service(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)
     ]
-    return services
+    first = tuple(name for name in SQL_SERVICES if name in options.services)
+    return [
+        service if service.name in (*servers, *first) else replace(service, after=first)
+        for service in services
+    ]
 
 
-def _environment(layout: Layout, ports: Ports, options: Options) -> dict[str, str]:
+def common_environment(layout: Layout, ports: Ports, options: Options) -> dict[str, str]:
     """Return the variables that all services share."""
     common = {
         **ALLOCATORS,
@@ -307,10 +311,11 @@ def _node_service(
         own["POLARS_MAX_THREADS"] = "1"  # as for the gateway: frames are small
     return ServicePlan(
         name,
-        [sys.executable, "-m", "services.tables"],
+        [sys.executable, "-m", NODE_PACKAGE],
         {**common, **own},
         needs,
         lambda: _ask(health),
+        package=NODE_PACKAGE,
     )
 
 
@@ -335,7 +340,13 @@ def _python_service(
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
     return ServicePlan(
-        name, [sys.executable, "-m", PACKAGES[name]], {**common, **own}, needs, lambda: _ask(health)
+        name,
+        [sys.executable, "-m", PACKAGES[name]],
+        {**common, **own},
+        needs,
+        lambda: _ask(health),
+        # Spark's driver starts a JVM, and loads what the others keep out of their process
+        package="" if name == "spark" else PACKAGES[name],
     )
 
 

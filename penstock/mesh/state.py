@@ -6,8 +6,6 @@ import json
 import os
 from typing import Any
 
-import psutil
-
 from penstock.mesh.layout import Layout
 
 
@@ -19,7 +17,32 @@ def read_state(layout: Layout) -> dict[str, Any] | None:
         return None
     if "rooms" in state:  # of a supervisor that an earlier build started
         state["services"] = state.pop("rooms")
-    return state if psutil.pid_exists(state["supervisor"]) else None
+    return state if _runs(state["supervisor"]) else None
+
+
+def last_start(layout: Layout) -> float | None:
+    """Return the seconds that the last start of the mesh took until all was ready, if one has
+    come so far.
+    """
+    try:
+        return float(layout.start_file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def note_start(layout: Layout, seconds: float) -> None:
+    """Keep how long a start took until all was ready."""
+    layout.start_file.write_text(f"{seconds:.1f}\n", encoding="utf-8")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it is somebody else's
+        return True
+    return True
 
 
 def tail(layout: Layout, service: str, lines: int = 25) -> str:

@@ -19,29 +19,28 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import IO, Any, Literal
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any
 
-import psutil
-
-from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError, RemoteError
+from penstock.errors import EXIT_CONFIG, ConfigError, RemoteError
+from penstock.mesh.forks import Forks, ForksGone, reap_strays
+from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, Ports, require_free
-from penstock.mesh.process import ChildProcess, rotate
+from penstock.mesh.movement import Movement
+from penstock.mesh.process import ChildProcess, Spawn, execute, rotate
 from penstock.mesh.services import (
     Options,
-    ServicePlan,
     addresses,
     check_services,
+    common_environment,
     listeners,
     plan,
     unresponsive,
 )
-from penstock.mesh.state import read_state, tail
+from penstock.mesh.state import last_start, note_start, tail
+from penstock.mesh.stop import end_orphans
 from penstock.runtime import log
-from penstock.runtime.mesh_members import members
 
-State = Literal["waiting", "starting", "ready", "unready", "backoff", "failed", "stopped"]
 _BACKOFF_SECONDS = (0.5, 30.0)
 #: healthy for so long, a service did not die of how it starts: a pause would only keep others
 #: waiting for it
@@ -50,36 +49,9 @@ _STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
 _STOP_SECONDS_SERVICE = 12.0
 #: a service that dies this often before it was ever ready will not get better by itself
 _START_ATTEMPTS = 4
+#: those that start behind others wait at most so long for each of them
+_HEAD_START_SECONDS = 10.0
 _logger = log.get("penstock.mesh")
-
-
-@dataclass
-class Kept:
-    """A service and what became of it."""
-
-    service: ServicePlan
-    state: State = "waiting"
-    why: str = ""
-    child: ChildProcess | None = None
-    restarts: int = 0
-    delay: float = 0.0
-    not_before: float = 0.0
-    ready_since: float | None = None
-    ever_ready: bool = False
-    #: since when it does not answer, and when it is killed after it was told to stop
-    silent_since: float | None = None
-    kill_at: float | None = None
-    check: Future[str] | None = field(default=None, repr=False)
-
-    def to_dict(self, layout: Layout) -> dict[str, Any]:
-        return {
-            "state": self.state,
-            "why": self.why,
-            "pid": self.child.pid if self.child else None,
-            "started": self.child.started if self.child else None,
-            "restarts": self.restarts,
-            "log": str(layout.log(self.service.name)),
-        }
 
 
 class _Wakeup:
@@ -109,7 +81,7 @@ class Supervisor:
         self._options = options
         layout.make()
         self._lock = _lock(layout)
-        _end_orphans(layout)
+        end_orphans(layout)
         layout.empty_temporary()
         layout.make()
         require_free(
@@ -117,21 +89,28 @@ class Supervisor:
         )
         self._kept = {service.name: Kept(service) for service in plan(layout, ports, options)}
         self._started = time.time()
+        self._last_start = last_start(layout)
         self._stopping = False
+        self._forks: Forks | None = None
+        self._movements: dict[str, Movement] = {}
         self._checks = ThreadPoolExecutor(len(self._kept), thread_name_prefix="check")
 
-    def run(
-        self, on_change: Callable[[dict[str, Any]], None], start_seconds: float = 300.0
-    ) -> None:
-        """Start everything and keep it running until SIGTERM or SIGINT; then stop everything.
+    def run(self, on_change: Callable[[dict[str, Any]], None]) -> None:
+        """Start everything and keep it running until SIGTERM or SIGINT; then stop everything. A
+        service that is slow to start is waited for.
 
         Raises:
-            RemoteError: a service does not become ready within *start_seconds*.
+            RemoteError: a service ends again and again before it is ready.
         """
         woken = _Wakeup()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop_asked)
-        deadline = time.monotonic() + start_seconds
+        self._forks = Forks(
+            [kept.service.package for kept in self._kept.values() if kept.service.package],
+            common_environment(self._layout, self._ports, self._options),
+            self._layout.log("forkserver"),
+            self._layout.root,
+        )
         all_ready = False
         shown = ""
         try:
@@ -140,14 +119,17 @@ class Supervisor:
             while not self._stopping:
                 for kept in self._kept.values():
                     self._step(kept)
+                reap_strays(self._own_pids())
                 text = json.dumps(self.state())
                 if text != shown:
                     shown = text
                     self._write(text)
                     on_change(json.loads(text))
-                all_ready = all_ready or all(kept.ever_ready for kept in self._kept.values())
                 if not all_ready:
-                    self._require_start(deadline)
+                    self._require_start()
+                    all_ready = all(kept.ever_ready for kept in self._kept.values())
+                    if all_ready:
+                        note_start(self._layout, time.time() - self._started)
                 woken.wait(0.5 if all_ready else 0.1)
         finally:
             self._stop()
@@ -158,9 +140,13 @@ class Supervisor:
         return {
             "supervisor": os.getpid(),
             "started": self._started,
+            "last_start_seconds": self._last_start,
             "stopping": self._stopping,
             "ready": all(kept.state == "ready" for kept in self._kept.values()),
-            "services": {name: kept.to_dict(self._layout) for name, kept in self._kept.items()},
+            "services": {
+                name: kept.to_dict(self._layout) | {"stands_still": self._stands_still(name)}
+                for name, kept in self._kept.items()
+            },
             "ports": dict(self._ports.by_name),
             "settings": addresses(
                 self._layout,
@@ -183,19 +169,73 @@ class Supervisor:
             if missing:
                 kept.why = f"{', '.join(missing)} first"
                 return
+            ahead = [name for name in kept.service.after if self._goes_first(self._kept[name])]
+            if ahead:
+                kept.why = f"{', '.join(ahead)} first"
+                return
+            self._start(kept)
+            return
+        rotate(self._layout.log(kept.service.name))
+        self._look(kept, now)
+        self._watch_start(kept, now)
+        self._end_if_silent(kept, now)
+
+    def _start(self, kept: Kept) -> None:
+        """Start a service, as soon as what it imports is there."""
+        spawn = self._spawn_for(kept.service.package)
+        if spawn is None:
+            kept.why = "imports"
+            return
+        try:
             kept.child = ChildProcess(
                 kept.service.command,
                 kept.service.environment,
                 self._layout.log(kept.service.name),
                 self._layout.root,
+                spawn,
             )
-            kept.state = "starting"
-            kept.why = ""
-            kept.ready_since = None
+        except ForksGone:
+            return  # the next look starts it as a program
+        kept.state = "starting"
+        kept.why = ""
+        kept.ready_since = None
+
+    def _spawn_for(self, package: str) -> Spawn | None:
+        """Return how a service is started; None: not yet."""
+        if not package or self._forks is None:
+            return execute
+        try:
+            return self._forks.spawn_for(package)
+        except ForksGone:
+            return execute
+
+    @staticmethod
+    def _goes_first(kept: Kept) -> bool:
+        """True while others leave the processor to this service, because it has just started."""
+        if kept.ever_ready or kept.state not in ("waiting", "starting"):
+            return False
+        return kept.child is None or time.time() - kept.child.started < _HEAD_START_SECONDS
+
+    def _own_pids(self) -> set[int]:
+        own = {kept.child.pid for kept in self._kept.values() if kept.child is not None}
+        if self._forks is not None and self._forks.pid is not None:
+            own.add(self._forks.pid)
+        return own
+
+    def _stands_still(self, name: str) -> bool:
+        return name in self._movements and self._movements[name].stands_still
+
+    def _watch_start(self, kept: Kept, now: float) -> None:
+        """Say once that a service that was never ready does not move any more."""
+        name = kept.service.name
+        if kept.ever_ready or kept.child is None:
+            self._movements.pop(name, None)
             return
-        rotate(self._layout.log(kept.service.name))
-        self._look(kept, now)
-        self._end_if_silent(kept, now)
+        movement = self._movements.setdefault(name, Movement(now))
+        stood_still = movement.stands_still
+        movement.look(now, kept.why, self._layout.log(name), kept.child.pid)
+        if movement.stands_still and not stood_still:
+            _logger.warning("service does not get on with its start", child=name, why=kept.why)
 
     def _take_answer(self, kept: Kept, why: str, now: float) -> None:
         """Note that a service is ready, or *why* it is not."""
@@ -266,20 +306,11 @@ class Supervisor:
         kept.why = f"{how}; again in {kept.delay:g} s"
         _logger.warning("service ended", child=kept.service.name, how=how, again_in=kept.delay)
 
-    def _require_start(self, deadline: float) -> None:
+    def _require_start(self) -> None:
         for name, kept in self._kept.items():
-            hopeless = kept.state == "failed" or (
-                not kept.ever_ready and kept.restarts >= _START_ATTEMPTS
-            )
-            late = time.monotonic() > deadline and not kept.ever_ready and kept.state != "waiting"
-            if hopeless or late:
-                reason = (
-                    "does not start"
-                    if hopeless
-                    else f"is not ready in time: {kept.why or 'no answer'}"
-                )
+            if kept.state == "failed" or (not kept.ever_ready and kept.restarts >= _START_ATTEMPTS):
                 raise RemoteError(
-                    f"{name} {reason}",
+                    f"{name} does not start",
                     detail=tail(self._layout, name),
                     hint=f"whole log: {self._layout.log(name)}",
                 )
@@ -307,8 +338,10 @@ class Supervisor:
             )
             for kept in group:
                 _await_end(kept, deadline)
+        if self._forks is not None:
+            self._forks.close()
         self._checks.shutdown(cancel_futures=True)
-        _end_orphans(self._layout)
+        end_orphans(self._layout)
         self._layout.empty_temporary()
         self._layout.state_file.unlink(missing_ok=True)
         self._lock.close()
@@ -335,43 +368,6 @@ def pause(last: float, healthy: float) -> float:
     if healthy >= _GROWN_UP_SECONDS:
         return 0.0
     return min(last * 2, longest) if last else first
-
-
-def stop_mesh(layout: Layout, seconds: float = 60.0) -> int:
-    """Stop the mesh of *layout*, also what a killed supervisor left behind; the number of processes
-    that were ended.
-
-    Raises:
-        PenstockError: something of it cannot be ended.
-    """
-    before = members(layout.root)
-    state = read_state(layout)
-    if state is not None:
-        supervisor = psutil.Process(state["supervisor"])
-        supervisor.terminate()
-        try:
-            supervisor.wait(seconds)
-        except psutil.TimeoutExpired:
-            supervisor.kill()
-            supervisor.wait(5)
-    _end_orphans(layout)
-    layout.state_file.unlink(missing_ok=True)
-    return len(before)
-
-
-def _end_orphans(layout: Layout) -> None:
-    left = members(layout.root)
-    for process in left:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    _, alive = psutil.wait_procs(left, timeout=10)
-    if alive:
-        raise PenstockError(
-            f"processes do not end: {', '.join(str(p.pid) for p in alive)}",
-            hint="they ignore SIGKILL",
-        )
 
 
 def _lock(layout: Layout) -> IO[str]:

@@ -1,10 +1,14 @@
-"""`python -m penstock.setup`: fetch what is missing; silent and quick when nothing is."""
+"""`python -m penstock.setup`: fetch what is missing and prepare what a start would have to; silent
+and quick when nothing is.
+"""
 
 from __future__ import annotations
 
 import sys
 
 from penstock.errors import PenstockError
+from penstock.setup.bytecode import compile_imports
+from penstock.setup.class_archive import make_archive
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
@@ -12,10 +16,11 @@ from penstock.setup.redis_server import find_redis_server
 
 def main() -> int:
     try:
-        find_java()
+        java = find_java()
         find_redis_server()
-        fetch("broker")
+        make_archive(java, fetch("broker"))
         fetch("spark")
+        compile_imports()
     except PenstockError as wrong:
         print(wrong, file=sys.stderr)
         return 1

@@ -22,9 +22,9 @@ import penstock
 from penstock.errors import PenstockError
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
-from penstock.mesh.services import ALL_SERVICES
-from penstock.mesh.supervisor import stop_mesh
+from penstock.mesh.stop import stop_mesh
 from penstock.runtime.mesh_members import members
+from penstock.setup.service_packages import ALL_SERVICES
 from penstock.storage.vault import Vault
 from tests.faults.table_load import GROUP
 from tests.stack import metrics_kit

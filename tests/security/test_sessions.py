@@ -12,7 +12,7 @@ import httpx
 import jwt
 import pytest
 
-from penstock.cli.mesh import login_link
+from penstock.cli.login_link import login_link
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh

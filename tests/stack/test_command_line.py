@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from penstock.cli.export import slices
+from penstock.cli.export_file import slices
 from penstock.client.connection import connect
 from penstock.mesh.running import RunningMesh
 

@@ -21,7 +21,7 @@ from penstock import names
 from penstock.errors import RemoteError
 from penstock.mesh.layout import Layout
 from penstock.mesh.running import RunningMesh, launch, running_mesh, wait_for_start
-from penstock.mesh.supervisor import stop_mesh
+from penstock.mesh.stop import stop_mesh
 from penstock.runtime.mesh_members import members
 
 from .conftest import MeshFactory, eventually

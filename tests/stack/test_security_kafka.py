@@ -25,7 +25,7 @@ from penstock.errors import BusError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.running import RunningMesh, launch, wait_for_start
-from penstock.mesh.supervisor import stop_mesh
+from penstock.mesh.stop import stop_mesh
 from tests.certificates import issued
 from tests.stack.conftest import PATIENT, eventually
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO
 
-from penstock.cli.output import Form, write
+from penstock.cli.options import Form
+from penstock.cli.output import write
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:

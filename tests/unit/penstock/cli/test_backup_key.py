@@ -54,7 +54,7 @@ def test_a_backup_opens_with_the_key_that_signed_it(layout, tmp_path, monkeypatc
 
     opened: list[bytes | None] = []
     monkeypatch.setattr(
-        "penstock.cli.backup_key.Vault",
+        "penstock.storage.vault.Vault",
         lambda url, key, *, unsigned: opened.append(key) or Vault(url, key, unsigned=unsigned),
     )
     given = None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from penstock.cli import app, doctor
+from penstock.cli import app, diagnosis
 from penstock.errors import BusError, ConfigError
 from penstock.mesh.doctor import Finding
 from penstock.mesh.layout import Layout
@@ -30,7 +30,7 @@ def _run(root: Path, *words: str) -> Result:
 
 @pytest.fixture(autouse=True)
 def _no_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "read_state", lambda layout: None)
+    monkeypatch.setattr(diagnosis, "read_state", lambda layout: None)
 
 
 def test_without_a_mesh_something_has_to_be_done(tmp_path):
@@ -47,7 +47,7 @@ def test_quiet_leaves_out_what_is_in_order(tmp_path):
 
 
 def test_the_worst_is_said_first(capsys):
-    doctor._print([Finding("ok", "fine"), Finding("bad", "broken", "mend it")], quiet=False)
+    diagnosis._print([Finding("ok", "fine"), Finding("bad", "broken", "mend it")], quiet=False)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["bad", "→", "ok"]
 
@@ -62,39 +62,39 @@ def test_secrets_that_others_read_are_found(tmp_path):
 
 
 def test_a_mesh_that_is_in_order_has_no_bad_finding(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "read_state", lambda layout: _state())
+    monkeypatch.setattr(diagnosis, "read_state", lambda layout: _state())
     asked: list[str] = []
     monkeypatch.setattr(
-        doctor, "_ask_mesh", lambda layout, options, bootstrap: asked.append(bootstrap) or []
+        diagnosis, "_ask_mesh", lambda layout, options, bootstrap: asked.append(bootstrap) or []
     )
-    monkeypatch.setattr(doctor.resource, "getrlimit", lambda what: (1 << 20, 1 << 20))
+    monkeypatch.setattr(diagnosis.resource, "getrlimit", lambda what: (1 << 20, 1 << 20))
     done = _run(tmp_path)
     assert done.exit_code == 0, done.stdout
     assert asked == ["127.0.0.1:1"]
 
 
 def test_a_mesh_that_is_not_ready_is_not_asked(tmp_path, monkeypatch):
-    monkeypatch.setattr(doctor, "read_state", lambda layout: _state(ready=False))
-    monkeypatch.setattr(doctor, "_ask_mesh", lambda *given: pytest.fail("it was asked"))
+    monkeypatch.setattr(diagnosis, "read_state", lambda layout: _state(ready=False))
+    monkeypatch.setattr(diagnosis, "_ask_mesh", lambda *given: pytest.fail("it was asked"))
     assert _run(tmp_path).exit_code in (0, 1)
 
 
 def test_hosts_of_single_services_are_looked_at(monkeypatch):
     monkeypatch.setenv("PENSTOCK_STORE_HOST", "0.0.0.0")
     monkeypatch.setenv("PENSTOCK_HOSTILE", "no host of a service")
-    assert "0.0.0.0" in doctor._hosts_of_services()
-    assert "no host of a service" not in doctor._hosts_of_services()
+    assert "0.0.0.0" in diagnosis._hosts_of_services()
+    assert "no host of a service" not in diagnosis._hosts_of_services()
 
 
 def test_the_password_is_the_one_that_is_set_or_made(tmp_path):
     layout = Layout(tmp_path)
     unset: Any = SimpleNamespace(password=None)
-    assert doctor._password(unset, layout) == ""
+    assert diagnosis._password(unset, layout) == ""
     layout.secrets.mkdir()
     (layout.secrets / "root.password").write_text("made\n", encoding="utf-8")
-    assert doctor._password(unset, layout) == "made"
+    assert diagnosis._password(unset, layout) == "made"
     given: Any = SimpleNamespace(password=SimpleNamespace(get_secret_value=lambda: "given"))
-    assert doctor._password(given, layout) == "given"
+    assert diagnosis._password(given, layout) == "given"
 
 
 # -------------------------------------------------------------------- a mesh that runs
@@ -130,11 +130,11 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
             start_offsets=lambda places: dict.fromkeys(places, 2),
         )
 
-    monkeypatch.setattr(doctor, "connection", connection)
-    monkeypatch.setattr(doctor.bus, "secure", lambda options: None)
-    monkeypatch.setattr(doctor.bus, "Admin", admin)
+    monkeypatch.setattr(diagnosis, "connection", connection)
+    monkeypatch.setattr(diagnosis.bus, "secure", lambda options: None)
+    monkeypatch.setattr(diagnosis.bus, "Admin", admin)
     made.found = lambda: [
-        (f.grade, f.what) for f in doctor._ask_mesh(Layout(tmp_path), {}, "127.0.0.1:1")
+        (f.grade, f.what) for f in diagnosis._ask_mesh(Layout(tmp_path), {}, "127.0.0.1:1")
     ]
     return made
 

@@ -52,16 +52,6 @@ def test_a_command_has_its_own_help() -> None:
     assert result.exit_code == 0 and "Example: penstock sql" in result.output
 
 
-def test_a_statement_needs_no_engine() -> None:
-    script = (
-        "import sys, penstock.cli.query\n"
-        "print([m for m in sys.modules if m.split('.')[0] in "
-        "('polars', 'sqlglot', 'confluent_kafka', 'redis', 'pydantic_settings')])"
-    )
-    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
 def test_the_version_is_that_of_the_package() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert result.exit_code == 0

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.auth.tokens import Tokens
 from penstock.cli import app, mesh
+from penstock.cli.login_link import login_link
 from penstock.errors import AuthError, ConfigError
 from penstock.mesh.layout import DEFAULT_PORT_BASE, PORT_NAMES, Layout
 from penstock.runtime.clock import SystemClock
@@ -95,7 +96,7 @@ def layout(tmp_path: Path) -> Layout:
 def test_a_login_link_is_good_for_root(layout):
     layout.secrets.mkdir()
     password = layout.secret("root").read_text(encoding="utf-8").strip()
-    link = urlsplit(mesh.login_link(layout, "http://127.0.0.1:7700"))
+    link = urlsplit(login_link(layout, "http://127.0.0.1:7700"))
     assert f"{link.scheme}://{link.netloc}{link.path}" == "http://127.0.0.1:7700/login"
     [token] = parse_qs(link.query)["token"]
     key = layout.token_key.read_text(encoding="utf-8").strip()

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.cli.output import Form, write
+from penstock.cli.options import Form
+from penstock.cli.output import write
 from penstock.cli.query import _statements
 from penstock.errors import ConfigError
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,9 +46,36 @@ def test_the_command_names_the_configuration(layout, monkeypatch):
     ]
 
 
-def test_whoever_does_not_answer_is_asked_once(layout, monkeypatch):
-    slept: list[float] = []
-    monkeypatch.setattr("redis.retry.sleep", slept.append)
+def test_whoever_does_not_listen_is_not_ready(layout):
     # nothing listens on the lowest port there is
     assert not redis_server.is_ready(layout, ports_from(9000, {"redis": 1}))
-    assert slept == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "ready"),
+    [
+        (b"+OK\r\n+PONG\r\n", True),
+        (b"+OK\r\n-LOADING Redis is loading the dataset in memory\r\n", False),
+        (b"-WRONGPASS invalid username-password pair or user is disabled.\r\n", False),
+        (b"+OK\r\n", False),
+        (b"", False),
+    ],
+    ids=["ready", "loading", "another's", "half an answer", "closed"],
+)
+def test_ready_is_who_answers_a_ping(layout, answers, ready):
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            client, _ = server.accept()
+            with client:
+                asked.append(client.recv(4096))
+                client.sendall(answers)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        ports = ports_from(9000, {"redis": server.getsockname()[1]})
+        assert redis_server.is_ready(layout, ports) is ready
+        thread.join()
+    password = layout.secret("redis").read_text(encoding="utf-8").strip()
+    assert asked == [f"AUTH {password}\r\nPING\r\n".encode()]

@@ -7,8 +7,9 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.mesh import kafka
 from penstock.mesh.layout import Layout, ports_from
-from penstock.mesh.services import PACKAGES, _ask, addresses, check_services, listeners
+from penstock.mesh.services import _ask, addresses, check_services, listeners
 from penstock.runtime.health import Health
+from penstock.setup.service_packages import PACKAGES
 
 
 def test_unknown_services_are_named_together() -> None:

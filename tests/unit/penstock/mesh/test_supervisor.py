@@ -16,11 +16,14 @@ import psutil
 import pytest
 
 from penstock.mesh import supervisor
+from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, free_ports
+from penstock.mesh.process import ChildProcess
 from penstock.mesh.running import RunningMesh
 from penstock.mesh.services import Options, ServicePlan, _ask
 from penstock.mesh.state import read_state
-from penstock.mesh.supervisor import Supervisor, pause, stop_mesh
+from penstock.mesh.stop import stop_mesh
+from penstock.mesh.supervisor import Supervisor, pause
 from penstock.runtime.mesh_members import members
 
 SERVICE = """
@@ -166,3 +169,29 @@ def test_who_dies_young_waits_longer_each_time() -> None:
 def test_who_was_healthy_for_a_while_is_back_at_once_and_begins_anew() -> None:
     assert pause(30.0, healthy=10.0) == 0.0
     assert pause(pause(30.0, healthy=3600.0), healthy=0.0) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({"state": "waiting"}, True),
+        ({"state": "starting"}, True),
+        ({"state": "ready", "ever_ready": True}, False),
+        ({"state": "starting", "ever_ready": True}, False),  # its successor keeps nobody waiting
+        ({"state": "backoff"}, False),
+        ({"state": "failed"}, False),
+    ],
+)
+def test_others_wait_for_a_service_that_starts_only(given: dict[str, Any], first: bool) -> None:
+    service = ServicePlan("store", [], {}, (), lambda: "")
+    assert Supervisor._goes_first(Kept(service, **given)) is first
+
+
+def test_others_wait_for_a_slow_service_for_a_while_only(tmp_path: Path) -> None:
+    service = ServicePlan("store", [], {}, (), lambda: "")
+    child = ChildProcess([sys.executable, "-c", ""], os.environ, tmp_path / "log", tmp_path)
+    kept = Kept(service, "starting", child=child)
+    assert Supervisor._goes_first(kept)
+    child.started -= supervisor._HEAD_START_SECONDS
+    assert not Supervisor._goes_first(kept)
+    assert child.wait(30)

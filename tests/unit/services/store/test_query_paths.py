@@ -17,7 +17,7 @@ from sqlglot import exp
 from gateway.information.schema import Information
 from penstock.catalog.model import External, Table, TableVersion
 from penstock.catalog.view import Catalog
-from penstock.cli.export import slices
+from penstock.cli.export_file import slices
 from penstock.client.connection import Connection
 from penstock.duck import print_query
 from penstock.errors import PenstockError
