@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from penstock.duck.printer import print_query
+from penstock.duck import printer
 from penstock.errors import SqlSemanticError
+from penstock.sql.relational import lower
+from tests.relations import placed
+
+
+def print_query(tree: exp.Query, relations: list[str]) -> str:
+    return printer.print_query(placed(lower(tree)), relations)
 
 
 def printed(function: exp.Expr, **more: object) -> str:
