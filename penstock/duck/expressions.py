@@ -157,6 +157,8 @@ class ExpressionPrinter:
         return self._literal(node)
 
     def _in_parentheses(self, node: object) -> str:
+        if isinstance(node, exp.Subquery):  # it has its own
+            return self.sql(node)
         if not isinstance(node, PlannedQuery):
             raise impossible("this subquery")
         return f"({self._query(node.args['plan'])})"

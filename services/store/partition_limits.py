@@ -13,7 +13,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from penstock.errors import SqlSemanticError
 from penstock.sql.relational import (
     NO_LIMITS,
     Derived,
@@ -24,6 +23,7 @@ from penstock.sql.relational import (
     Selection,
 )
 from penstock.sql.statements import Query
+from services.store.select_errors import refusal_of
 from services.store.translate import aggregates
 
 #: numbers of a row in its partition, of its partition, and of the row in the whole answer
@@ -94,7 +94,7 @@ def _limit(select: Selection, statement: Query) -> Selection:
 
 def _check_clauses(select: Selection, statement: Query) -> None:
     if select.distinct:
-        raise _error_at(
+        raise refusal_of(
             select,
             statement,
             "DISTINCT cannot be limited in each partition",
@@ -107,13 +107,6 @@ def _check_clauses(select: Selection, statement: Query) -> None:
             code="E_UNSUPPORTED_QUERY",
             hint="put it in a subquery: SELECT … FROM (SELECT … QUALIFY …) PARTITION BY … LIMIT …",
         )
-
-
-def _error_at(select: Selection, statement: Query, message: str, hint: str) -> SqlSemanticError:
-    start, end = select.span or (statement.start, statement.start + 1)
-    return statement.source.semantic_error(
-        message, start, end - start, code="E_UNSUPPORTED_QUERY", hint=hint
-    )
 
 
 def _keys(select: Selection) -> list[exp.Expr]:

@@ -33,6 +33,7 @@ from penstock.sql.relational import (
 )
 from penstock.sql.statements import Query
 from services.store.binding import Context
+from services.store.select_errors import refusal_of
 
 _PREFIX = "_penstock_series_"
 #: selects with such functions in each other: each is several to DuckDB
@@ -58,13 +59,11 @@ def check_depth(select: Selection, depth: int, statement: Query) -> None:
     SqlSemanticError.
     """
     if depth > _MOST_NESTED:
-        start, end = select.span or (statement.start, statement.start + 1)
-        raise statement.source.semantic_error(
+        raise refusal_of(
+            select,
+            statement,
             f"more than {_MOST_NESTED} selects in each other compute functions over their rows",
-            start,
-            end - start,
-            code="E_UNSUPPORTED_QUERY",
-            hint="store what the inner ones give in a table",
+            "store what the inner ones give in a table",
         )
 
 
