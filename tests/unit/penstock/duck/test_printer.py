@@ -129,7 +129,8 @@ def test_a_choice_is_printed_from_nodes_only() -> None:
         print_query(tree, ["t"])
 
 
-ONE = Item(exp.Literal.number(1), "n")
+COUNT = exp.Literal(this="1", is_string=False)
+ONE = Item(COUNT, "n")
 KNOWN = Scan("t", alias="a", relation="t")
 ROWS = Selection((ONE,), KNOWN)
 
@@ -152,7 +153,7 @@ ROWS = Selection((ONE,), KNOWN)
             'SELECT 1 AS "n" FROM "t" AS "a", "t" AS "a" JOIN "t" AS "a" USING ("x""")',
         ),
         (
-            SetOperation("EXCEPT", ROWS, Enclosed(ROWS, limits=Limits(ONE.expression)), every=True),
+            SetOperation("EXCEPT", ROWS, Enclosed(ROWS, limits=Limits(COUNT)), every=True),
             'SELECT 1 AS "n" FROM "t" AS "a" EXCEPT ALL ((SELECT 1 AS "n" FROM "t" AS "a") LIMIT 1)',
         ),
         (
