@@ -31,6 +31,8 @@ class Context:
     precision: str = "ms"
     #: time of the rows among which a call chooses
     time: exp.Column | None = None
+    #: the expression is a column that an answer shows, or stands for one
+    shown: bool = False
 
     def is_time(self, node: exp.Expr) -> bool:
         """Tell if *node* is bound to a TIMESTAMP."""

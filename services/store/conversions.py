@@ -211,7 +211,7 @@ _FORMS: dict[type[exp.Expr], Callable[[Any, Context], exp.Expr]] = {
     nodes.DurationLiteral: lambda node, _: _duration(node),
     **dict.fromkeys(OPERATORS, rewrite_operator),
     exp.Cast: _cast,
-    exp.JSONExtract: lambda node, _: rewrite_value(node),
+    exp.JSONExtract: rewrite_value,
     nodes.ContainsKey: lambda node, _: rewrite_contains(node),
     exp.Anonymous: _call,
     exp.Case: align_case,

@@ -41,7 +41,7 @@ from services.store.times import interval
 def query(plan: QueryPlan, context: Context) -> str:
     """Return DuckDB's text for a plan whose tables are relations and whose clauses are DuckDB's."""
     own = [own_name(f) for f in context.functions.values()]
-    written = _write(plan, context, on_top=True)
+    written = _write(plan, context, shown=True, on_top=True)
     return print_query(written, context.relations, [*own, *context.needed])
 
 
@@ -53,11 +53,19 @@ def own_name(function: UserFunction) -> str:
 # ---------------------------------------------------------------- queries
 
 
-def _write(plan: QueryPlan, context: Context, *, on_top: bool = False) -> QueryPlan:
-    """Return *plan* with DuckDB's functions and types, queries inside it first."""
-    made = map_inside(plan, partial(_write, context=context))
+def _write(
+    plan: QueryPlan, context: Context, *, shown: bool = False, on_top: bool = False
+) -> QueryPlan:
+    """Return *plan* with DuckDB's functions and types, queries inside it first.
+
+    Args:
+        shown: its rows are rows of the answer.
+        on_top: they are the answer.
+    """
+    inner_shown = shown and not isinstance(plan, Selection)
+    made = map_inside(plan, partial(_write, context=context, shown=inner_shown))
     if isinstance(made, Selection):
-        return _write_select(made, context, on_top=on_top)
+        return _write_select(made, replace(context, shown=shown), on_top=on_top)
     order_by = change_order(made.order_by, lambda node: _rewritten(convert(node, context), context))
     return replace(made, order_by=order_by, limits=fit_limits(made.limits))
 
@@ -66,7 +74,10 @@ def _write_select(select: Selection, context: Context, *, on_top: bool) -> Selec
     """Write out what a SELECT of ours leaves to be understood: PARTITION BY without a window
     groups, rows come in time order, and columns have the types they are bound to.
     """
-    made = map_expressions(select, lambda node: convert(node, context))
+    unseen = replace(context, shown=False)
+    made = map_expressions(
+        select, lambda node: convert(node, context), conditions=lambda node: convert(node, unseen)
+    )
     computed = [item.expression for item in made.items]
     computed += [c for c in (made.having, made.qualify) if c is not None]
     aggregated = any(map(aggregates, computed))

@@ -94,16 +94,24 @@ def _change_queries_in(node: _Node, change: ChangeQuery) -> _Node:
     return made
 
 
-def map_expressions(select: Selection, change: ChangeExpression) -> Selection:
-    """Return *select* with its own expressions changed, those of its joins, too."""
+def map_expressions(
+    select: Selection, change: ChangeExpression, *, conditions: ChangeExpression | None = None
+) -> Selection:
+    """Return *select* with its own expressions changed, those of its joins, too.
+
+    Args:
+        conditions: changes conditions, if that is done otherwise.
+    """
+    change_condition = conditions or change
 
     def some(node: exp.Expr | None) -> exp.Expr | None:
-        return None if node is None else change(node)
+        return None if node is None else change_condition(node)
 
+    source = select.source
     return replace(
         select,
         items=tuple(_change_item(item, change) for item in select.items),
-        source=None if select.source is None else _map_conditions(select.source, change),
+        source=None if source is None else _map_conditions(source, change_condition),
         where=some(select.where),
         partition_by=tuple(map(change, select.partition_by)),
         group_by=tuple(map(change, select.group_by)),
