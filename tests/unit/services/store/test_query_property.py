@@ -277,7 +277,13 @@ def test_hostile_names_around_functions_of_rows(
     outputs = (*COLUMNS.columns[:1], Output(column or "x", ColumnType("INT"), "ms"))
     context = Context("UTC", relations=RELATIONS)
     scope = QueryScope(statement.source, lambda _: TableColumns(outputs), "UTC", lambda _: None)
-    made = query(write_clauses(named(bind(statement.query, scope)), statement, context), context)
+    plan = named(bind(statement.query, scope))
+    try:
+        made = query(write_clauses(plan, statement, context), context)
+    except PenstockError as refused:
+        # DuckDB's text has no NUL and no half of a letter
+        assert "has a character that it may not have" in refused.message
+        return
     CONTEXT.needed.update(context.needed)
     check(made)
 
