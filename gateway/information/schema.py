@@ -7,6 +7,7 @@ the lists. Blocks on Redis: call it from worker threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
@@ -32,6 +33,7 @@ from penstock.catalog.view import Catalog
 from penstock.duck import Bounds, Engine, explain_error, print_query
 from penstock.errors import SqlSemanticError
 from penstock.records import DeadLetter
+from penstock.sql.relational import lower, map_scans
 from penstock.sql.relational.select_list import name_as_written
 from penstock.sql.statements import Describe, Show
 
@@ -163,8 +165,12 @@ class Information:
         return columns.LISTS[_list_name(statement.table.name.lower())]
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
-        """Answer a query over *tables*, and nothing else."""
-        text = print_query(tree, tables.keys())
+        """Answer a query over *tables*, which it names without a database, and nothing else."""
+        plan = map_scans(
+            lower(tree.copy()),
+            lambda scan, _: replace(scan, relation="" if scan.database else scan.table),
+        )
+        text = print_query(plan, tables.keys())
         engine = Engine(_BOUNDS)
         try:
             engine.confine()

@@ -1,110 +1,43 @@
-"""DuckDB's text of a query, printed from its tree.
+"""DuckDB's text of a query, printed from its plan.
 
-The printer knows the node types that a query may have and refuses every other, so nothing of a tree
-is carried along as text: identifiers and strings are quoted, numbers have the form of numbers,
-functions and relations are those that the caller names. Comments are not printed.
+The printer knows the nodes that a plan may have, and the words that may stand in them. Names are
+quoted, relations are those that the caller names, expressions are printed by
+`penstock.duck.expressions`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from penstock.duck.functions import FUNCTIONS, write_call
-from penstock.duck.over import write_filter, write_window
-from penstock.duck.quoting import impossible, literal, quote, text_value
+from penstock.duck.expressions import ExpressionPrinter
+from penstock.duck.functions import FUNCTIONS
+from penstock.duck.quoting import impossible, quote
 from penstock.errors import SqlSemanticError
-from penstock.sql import nodes
-from penstock.sql.functions.text import like_pattern
+from penstock.sql.relational import (
+    Derived,
+    Enclosed,
+    Item,
+    Join,
+    Limits,
+    QueryPlan,
+    RowSource,
+    Scan,
+    Selection,
+)
 
-#: clauses of a SELECT that DuckDB does not have: they were computed before, or mean nothing here
-_ELSEWHERE = frozenset(("partition_by", "window", "fill", "open_windows", "slimit", "soffset"))
-_CLAUSES = _ELSEWHERE | {
-    "expressions",
-    "from_",
-    "joins",
-    "where",
-    "group",
-    "having",
-    "qualify",
-    "order",
-    "limit",
-    "offset",
-    "distinct",
-}
-_NUMBER = re.compile(
-    r"0[xX][0-9a-fA-F]+|0[bB][01]+|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?"
-)
-_TYPE = re.compile(r"[A-Z][A-Z0-9_ ]*(?:\(\d+(?:, ?\d+)?\))?")
-_UNITS = frozenset(
-    (
-        "NANOSECOND",
-        "MICROSECOND",
-        "MILLISECOND",
-        "SECOND",
-        "MINUTE",
-        "HOUR",
-        "DAY",
-        "WEEK",
-        "MONTH",
-        "YEAR",
-    )
-)
-_JOIN_WORDS = {
-    "method": frozenset(("ASOF",)),
-    "side": frozenset(("LEFT", "RIGHT", "FULL")),
-    "kind": frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI")),
-}
-_SETS: dict[type[exp.Expr], str] = {
-    exp.Union: "UNION",
-    exp.Except: "EXCEPT",
-    exp.Intersect: "INTERSECT",
-}
-_SIDES = frozenset(("LEADING", "TRAILING", "BOTH"))
-#: operators of one rank, which may stand in a row without parentheses
-_RANKS: tuple[dict[type[exp.Expr], str], ...] = (
-    {exp.Or: "OR"},
-    {exp.And: "AND"},
-    {exp.BitwiseAnd: "&", exp.BitwiseOr: "|"},
-    {exp.Add: "+", exp.Sub: "-"},
-    {exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "//"},
-    {exp.DPipe: "||"},
-)
-_CHAINED = {kind: rank for rank in _RANKS for kind in rank}
-_COMPARISONS: dict[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.Is: "IS",
-    exp.JSONExtract: "->",
-}
-#: what stands in an operator as it is; everything else gets parentheses
-_CLOSED = (
-    exp.Column,
-    exp.Literal,
-    nodes.BinaryLiteral,
-    exp.Null,
-    exp.Boolean,
-    exp.Anonymous,
-    exp.Paren,
-    exp.Subquery,
-    exp.Cast,
-    exp.Case,
-    exp.Trim,
-    exp.Exists,
-    exp.Window,
-)
+_METHODS = frozenset(("ASOF",))
+_SIDES = frozenset(("LEFT", "RIGHT", "FULL"))
+_KINDS = frozenset(("INNER", "CROSS", "OUTER", "SEMI", "ANTI"))
+_SETS = frozenset(("UNION", "EXCEPT", "INTERSECT"))
 
 
 def print_query(
-    tree: exp.Query, relations: Collection[str], functions: Collection[str] = ()
+    plan: QueryPlan, relations: Collection[str], functions: Collection[str] = ()
 ) -> str:
-    """Return DuckDB's text of *tree*.
+    """Return DuckDB's text of *plan*. PARTITION BY and limits of partitions, which DuckDB does not
+    have, mean nothing here.
 
     Args:
         relations: names of the relations that it may read, all of them registered by the caller.
@@ -113,284 +46,99 @@ def print_query(
     Raises:
         SqlSemanticError: it holds anything that a query may not have.
     """
-    return _Printer(
-        {r.lower() for r in relations}, FUNCTIONS | {f.lower() for f in functions}
-    ).query(tree)
+    known = FUNCTIONS | {f.lower() for f in functions}
+    return _QueryPrinter({r.lower() for r in relations}, known).query(plan)
 
 
-class _Printer:
-    """Prints one tree. Recursion follows nesting, which the grammar bounds; chains of operators are
-    print_query in a loop.
-    """
+class _QueryPrinter:
+    """Prints one plan."""
 
     def __init__(self, relations: Collection[str], functions: Collection[str]) -> None:
         self._relations = relations
-        self._functions = functions
-        self._printers: dict[type[exp.Expr], Callable[..., str]] = {
-            exp.Alias: lambda e: f"{self.sql(e.this)} AS {self._identifier(e.args['alias'])}",
-            exp.Anonymous: self._call,
-            exp.AtTimeZone: lambda e: (
-                f"({self._operand(e.this)} AT TIME ZONE {self.sql(e.args['zone'])})"
-            ),
-            exp.Between: lambda e: " ".join(
-                (
-                    self._operand(e.this),
-                    "BETWEEN",
-                    self._operand(e.args["low"]),
-                    "AND",
-                    self._operand(e.args["high"]),
-                )
-            ),
-            exp.Boolean: lambda e: "TRUE" if e.this else "FALSE",
-            exp.Case: self._case,
-            exp.Cast: lambda e: f"CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
-            exp.Column: self._column,
-            exp.TryCast: lambda e: f"TRY_CAST({self.sql(e.this)} AS {self._type(e.args['to'])})",
-            exp.Distinct: lambda e: "DISTINCT " + self._list(e.expressions),
-            exp.Exists: lambda e: f"EXISTS({self.query(e.this)})",
-            exp.Filter: lambda e: write_filter(self.sql, e),
-            exp.In: self._in,
-            exp.Interval: self._interval,
-            exp.Like: self._like,
-            exp.Literal: self._literal,
-            nodes.BinaryLiteral: lambda e: f"unhex({literal(e.name)})",
-            nodes.MatchRegex: lambda e: (
-                f"regexp_matches({self.sql(e.this)}, {self.sql(e.expression)})"
-            ),
-            exp.Neg: lambda e: f"-({self.sql(e.this)})",
-            exp.Not: lambda e: f"NOT {self._operand(e.this)}",
-            exp.Null: lambda e: "NULL",
-            exp.Ordered: self._order_item,
-            exp.Paren: lambda e: f"({self.sql(e.this)})",
-            exp.Star: self._star,
-            exp.Subquery: self._subquery,
-            exp.Table: self._table,
-            exp.Trim: self._trim,
-            exp.Window: lambda e: write_window(self.sql, e),
-        }
+        self._expressions = ExpressionPrinter(functions, self.query)
 
-    def sql(self, node: object) -> str:
-        """Text of one expression or relation."""
-        kind = type(node)
-        if kind in _CHAINED:
-            assert isinstance(node, exp.Binary)
-            return self._chain(node)
-        if kind in _COMPARISONS:
-            assert isinstance(node, exp.Binary)
-            return (
-                f"{self._operand(node.this)} {_COMPARISONS[kind]} {self._operand(node.expression)}"
-            )
-        printer = self._printers.get(kind)  # type: ignore[arg-type]
-        if printer is None:
-            raise impossible(getattr(node, "key", kind.__name__).upper())
-        return printer(node)
+    def query(self, plan: QueryPlan) -> str:
+        """Return the text of a SELECT, or of several with UNION and the like between them."""
+        if isinstance(plan, Selection):
+            return self._select(plan)
+        tail = self._tail(plan.order_by, plan.limits)
+        if isinstance(plan, Enclosed):
+            return f"({self.query(plan.query)}){tail}"
+        if plan.word not in _SETS:
+            raise impossible("this set operation")
+        word = f"{plan.word} ALL" if plan.every else plan.word
+        return f"{self._side(plan.left)} {word} {self._side(plan.right)}{tail}"
 
-    def query(self, node: object) -> str:
-        """Text of a SELECT, or of several with UNION and the like between them."""
-        if isinstance(node, exp.Subquery):
-            return self._subquery(node)
-        if isinstance(node, exp.SetOperation) and type(node) in _SETS:
-            left, right = (self._term(side) for side in (node.this, node.args["expression"]))
-            word = _SETS[type(node)]
-            text = f"{left} {word} {'' if node.args.get('distinct') else 'ALL '}{right}"
-            return text + self._tail(node)
-        if type(node) is not exp.Select:
-            raise impossible(getattr(node, "key", type(node).__name__).upper())
-        return self._select(node)
+    def _side(self, plan: QueryPlan) -> str:
+        """Return the text of one side of a set operation."""
+        text = self.query(plan)
+        return f"({text})" if plan.order_by or plan.limits else text
 
-    def _select(self, node: exp.Select) -> str:
-        for key, value in node.args.items():
-            if value and key not in _CLAUSES:
-                raise impossible(key.upper())
-        parts = [
-            "SELECT DISTINCT" if node.args.get("distinct") else "SELECT",
-            self._list(node.expressions),
-        ]
-        if node.args.get("from_") is not None:
-            parts.append("FROM " + self._from(node))
-        if node.args.get("where") is not None:
-            parts.append("WHERE " + self.sql(node.args["where"].this))
-        if node.args.get("group") is not None:
-            parts.append("GROUP BY " + self._list(node.args["group"].expressions))
-        for key in ("having", "qualify"):
-            if node.args.get(key) is not None:
-                parts.append(f"{key.upper()} {self.sql(node.args[key].this)}")
-        return " ".join(parts) + self._tail(node)
+    # ---------------------------------------------------------------- SELECT
 
-    def _from(self, node: exp.Select) -> str:
-        joins = [self._join(join) for join in node.args.get("joins") or []]
-        return self.sql(node.args["from_"].this) + "".join(joins)
+    def _select(self, plan: Selection) -> str:
+        sql = self._expressions.sql
+        parts = ["SELECT DISTINCT" if plan.distinct else "SELECT"]
+        parts.append(", ".join(map(self._item, plan.items)))
+        if plan.source is not None:
+            parts.append(f"FROM {self._source(plan.source)}")
+        if plan.where is not None:
+            parts.append(f"WHERE {sql(plan.where)}")
+        if plan.group_by:
+            parts.append(f"GROUP BY {self._expressions.several(plan.group_by)}")
+        if plan.having is not None:
+            parts.append(f"HAVING {sql(plan.having)}")
+        if plan.qualify is not None:
+            parts.append(f"QUALIFY {sql(plan.qualify)}")
+        return " ".join(parts) + self._tail(plan.order_by, plan.limits)
 
-    def _term(self, node: object) -> str:
-        text = self.query(node)
-        tail = isinstance(node, exp.Query) and any(
-            node.args.get(k) is not None for k in ("order", "limit", "offset")
-        )
-        return f"({text})" if tail and not isinstance(node, exp.Subquery) else text
+    def _item(self, item: Item) -> str:
+        text = self._expressions.sql(item.expression)
+        return f"{text} AS {quote(item.name)}" if item.name else text
 
-    def _tail(self, node: exp.Query) -> str:
-        text = ""
-        if node.args.get("order") is not None:
-            text += " ORDER BY " + self._list(node.args["order"].expressions)
-        for key in ("limit", "offset"):
-            if node.args.get(key) is not None:
-                text += f" {key.upper()} {self._literal(node.args[key].expression)}"
+    def _tail(self, order_by: Sequence[exp.Ordered], limits: Limits) -> str:
+        text = f" ORDER BY {self._expressions.several(order_by)}" if order_by else ""
+        if limits.rows is not None:
+            text += f" LIMIT {self._expressions.count(limits.rows)}"
+        if limits.skipped is not None:
+            text += f" OFFSET {self._expressions.count(limits.skipped)}"
         return text
 
-    def _list(self, items: Sequence[object]) -> str:
-        return ", ".join([self.sql(item) for item in items])
+    # ---------------------------------------------------------------- FROM
 
-    def _operand(self, node: object) -> str:
-        text = self.sql(node)
-        return text if isinstance(node, _CLOSED) else f"({text})"
+    def _source(self, source: RowSource) -> str:
+        if isinstance(source, Scan):
+            return self._scan(source)
+        if isinstance(source, Derived):
+            return f"({self.query(source.query)}){_alias(source.alias, source.names)}"
+        return self._source(source.left) + self._join(source)
 
-    def _chain(self, node: exp.Binary) -> str:
-        rank = _CHAINED[type(node)]
-        parts: list[str] = []
-        left: object = node
-        while isinstance(left, exp.Binary) and type(left) in rank:
-            parts += (self._operand(left.expression), rank[type(left)])
-            left = left.this
-        parts.append(self._operand(left))
-        return " ".join(reversed(parts))
+    def _scan(self, scan: Scan) -> str:
+        if scan.relation.lower() not in self._relations:
+            raise SqlSemanticError(f'table "{scan.table}" does not exist', code="E_TABLE_NOT_EXIST")
+        return quote(scan.relation) + _alias(scan.alias)
 
-    def _identifier(self, node: object) -> str:
-        if not isinstance(node, exp.Identifier):
-            raise impossible("this name")
-        return quote(node.this)
+    def _join(self, join: Join) -> str:
+        words = _join_words(join)
+        right = self._source(join.right)
+        if not words and join.on is None and not join.using:
+            return f", {right}"
+        text = " ".join(["", *words, "JOIN", right])
+        if join.using:
+            return f"{text} USING ({', '.join(map(quote, join.using))})"
+        return text if join.on is None else f"{text} ON {self._expressions.sql(join.on)}"
 
-    def _column(self, node: exp.Column) -> str:
-        places = [
-            self._identifier(node.args[key])
-            for key in ("catalog", "db", "table")
-            if node.args.get(key) is not None
-        ]
-        own = "*" if isinstance(node.this, exp.Star) else self._identifier(node.this)
-        return ".".join([*places, own])
 
-    def _star(self, node: exp.Star) -> str:
-        if any(value and key != "except_" for key, value in node.args.items()):
-            raise impossible("this *")
-        left_out = node.args.get("except_") or []
-        return (
-            f"* EXCLUDE ({', '.join([self._identifier(i) for i in left_out])})" if left_out else "*"
-        )
+def _join_words(join: Join) -> list[str]:
+    known = ((join.method, _METHODS), (join.side, _SIDES), (join.kind, _KINDS))
+    for word, words in known:
+        if word and word not in words:
+            raise impossible("this join")
+    return [word for word, _ in known if word]
 
-    def _literal(self, node: object) -> str:
-        if not isinstance(node, exp.Literal):
-            raise impossible("this value")
-        if node.is_string:
-            return text_value(node.this)
-        if not _NUMBER.fullmatch(str(node.this)):
-            raise impossible("this number")
-        return str(node.this)
 
-    def _call(self, node: exp.Anonymous) -> str:
-        name = str(node.this).lower()
-        if name not in self._functions:
-            raise SqlSemanticError(
-                f"there is no function {name[:80]}() in a query", code="E_UNKNOWN_FUNCTION"
-            )
-        return write_call(name, [self.sql(a) for a in node.expressions])
-
-    def _like(self, node: exp.Like) -> str:
-        """LIKE as DuckDB does it where that takes linear time; `_` and `%` mixed are a regular
-        expression, which always does.
-        """
-        text = self._operand(node.this)
-        pattern = node.expression
-        if isinstance(pattern, exp.Null):
-            return f"{text} LIKE NULL"
-        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
-            raise SqlSemanticError(
-                "the pattern of LIKE must be a constant",
-                code="E_FUNCTION_ARGUMENT",
-                hint="write it as a string",
-            )
-        wanted = str(pattern.this)
-        if "\\" not in wanted and ("_" not in wanted or "%" not in wanted.strip("%")):
-            return f"{text} LIKE {text_value(wanted)}"
-        return f"regexp_matches({text}, {text_value(like_pattern(re.sub('%+', '%', wanted)))})"
-
-    def _type(self, node: object) -> str:
-        text = node.sql(dialect="duckdb") if isinstance(node, exp.DataType) else ""
-        if not _TYPE.fullmatch(text):
-            raise impossible("this type")
-        return text
-
-    def _interval(self, node: exp.Interval) -> str:
-        unit = node.args["unit"].name.upper()
-        if unit not in _UNITS:
-            raise impossible("this unit")
-        return f"INTERVAL {self._literal(node.this)} {unit}"
-
-    def _case(self, node: exp.Case) -> str:
-        parts = ["CASE"]
-        if node.args.get("this") is not None:
-            parts.append(self.sql(node.this))
-        for branch in node.args["ifs"]:
-            parts.append(f"WHEN {self.sql(branch.this)} THEN {self.sql(branch.args['true'])}")
-        if node.args.get("default") is not None:
-            parts.append(f"ELSE {self.sql(node.args['default'])}")
-        return " ".join([*parts, "END"])
-
-    def _in(self, node: exp.In) -> str:
-        query = node.args.get("query")
-        inner = self.sql(query) if query is not None else f"({self._list(node.expressions)})"
-        return f"{self._operand(node.this)} IN {inner}"
-
-    def _trim(self, node: exp.Trim) -> str:
-        side = node.args.get("position")
-        what = node.args.get("expression")
-        if side is not None and side not in _SIDES:
-            raise impossible("this side")
-        return (
-            f"trim({side or 'BOTH'} {self.sql(what) if what is not None else literal(' ')} FROM"
-            f" {self.sql(node.this)})"
-        )
-
-    def _order_item(self, node: exp.Ordered) -> str:
-        nulls = {True: " NULLS FIRST", False: " NULLS LAST", None: ""}[node.args.get("nulls_first")]
-        return f"{self.sql(node.this)}{' DESC' if node.args.get('desc') else ''}{nulls}"
-
-    def _subquery(self, node: exp.Subquery) -> str:
-        return f"({self.query(node.this)}){self._alias(node)}" + self._tail(node)
-
-    def _table(self, node: exp.Table) -> str:
-        if (
-            node.args.get("db") is not None
-            or node.args.get("catalog") is not None
-            or node.name.lower() not in self._relations
-        ):
-            raise SqlSemanticError(f'table "{node.name}" does not exist', code="E_TABLE_NOT_EXIST")
-        return self._identifier(node.this) + self._alias(node)
-
-    def _alias(self, node: exp.Expr) -> str:
-        alias = node.args.get("alias")
-        if alias is None:
-            return ""
-        if not isinstance(alias, exp.TableAlias):
-            raise impossible("this alias")
-        text = f" AS {self._identifier(alias.this)}"
-        columns = alias.args.get("columns")
-        if columns:
-            text += f" ({', '.join([self._identifier(column) for column in columns])})"
-        return text
-
-    def _join(self, node: exp.Join) -> str:
-        words = self._join_words(node)
-        on = node.args.get("on")
-        using = node.args.get("using")
-        if not words and on is None and not using:
-            return f", {self.sql(node.this)}"
-        text = " " + " ".join([*words, "JOIN", self.sql(node.this)])
-        if using:
-            return f"{text} USING ({', '.join([self._identifier(i) for i in using])})"
-        return text if on is None else f"{text} ON {self.sql(on)}"
-
-    def _join_words(self, node: exp.Join) -> list[str]:
-        words = [(key, node.args.get(key)) for key in ("method", "side", "kind")]
-        for key, word in words:
-            if word and word not in _JOIN_WORDS[key]:
-                raise impossible("this join")
-        return [word for _, word in words if word]
+def _alias(name: str, columns: Sequence[str] = ()) -> str:
+    if not name:
+        return ""
+    listed = f" ({', '.join(map(quote, columns))})" if columns else ""
+    return f" AS {quote(name)}{listed}"

@@ -14,6 +14,7 @@ from sqlglot import exp
 from penstock.catalog.model import External
 from penstock.catalog.view import Catalog
 from penstock.sql.dialect import to_sql
+from penstock.sql.relational import QueryPlan, Scan, Selection, column_names, joins_of
 from penstock.sql.words import in_backticks
 
 #: virtual columns: where in the other side's log a row stands
@@ -178,19 +179,40 @@ def _conditions(select: exp.Select, node: exp.Table, columns: set[str]) -> list[
     """Find the conditions of WHERE that concern only the table *node* and its *columns*."""
     joins = select.args.get("joins") or []
     where = select.args.get("where")
-    if where is None or not all(map(_keeps_conditions, joins)):
+    words = [tuple(str(j.args.get(k) or "") for k in ("method", "side", "kind")) for j in joins]
+    if where is None or not all(_keeps_conditions(*each) for each in words):
         return []
-    parts = where.this.flatten() if isinstance(where.this, exp.And) else [where.this]
-    alias = node.alias_or_name.lower()
+    return _concerning(where.this, node.alias_or_name, columns, alone=not joins)
+
+
+def _concerning(where: exp.Expr, name: str, columns: set[str], *, alone: bool) -> list[exp.Expr]:
+    """Return the parts of a condition that concern only *columns* of the table called *name*."""
+    parts = where.flatten() if isinstance(where, exp.And) else [where]
     known = {*columns, "tbname", "_tp_time"}
-    return [part for part in parts if _concerns(part, alias, known, alone=not joins)]
+    return [part for part in parts if _concerns(part, name.lower(), known, alone=alone)]
 
 
-def _keeps_conditions(join: exp.Join) -> bool:
-    """Tell whether a condition may be met before the join as well as behind it."""
-    if join.args.get("side") or join.args.get("method"):
-        return False
-    return str(join.args.get("kind") or "") in _KINDS_THAT_KEEP
+def _keeps_conditions(method: str, side: str, kind: str) -> bool:
+    """Tell whether a condition may be met before a join of these words as well as behind it."""
+    return not side and not method and kind in _KINDS_THAT_KEEP
+
+
+def find_needs_of_plan(
+    entry: External, plan: QueryPlan, select: Selection, scan: Scan
+) -> tuple[list[str], list[exp.Expr]]:
+    """Find what `find_needs` does for the table *scan* of *select*, in a plan: there `*` is written
+    out.
+    """
+    every = [c.name for c in (*entry.columns, *entry.tags)]
+    # functions of a row and the rows before it go by the time and the key
+    own = (entry.time_column, entry.key_column)
+    named = column_names(plan)
+    columns = [c for c in every if c.lower() in named or c in own]
+    joins = list(joins_of(select.source))
+    if select.where is None or not all(_keeps_conditions(j.method, j.side, j.kind) for j in joins):
+        return columns, []
+    known = {c.lower() for c in every}
+    return columns, _concerning(select.where, scan.name, known, alone=not joins)
 
 
 def _concerns(part: exp.Expr, alias: str, known: set[str], *, alone: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Tables that a query's names are bound to, as its translation into DuckDB's SQL needs them."""
+"""The surroundings of a query: what its names are bound to, and what its translation needs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,13 @@ from penstock.udf import UserFunction
 
 
 @dataclass(frozen=True)
-class BoundTable:
-    """A table of the query: DuckDB's name for it, and its columns in order."""
-
-    name: str
-    columns: tuple[str, ...]
-
-    @property
-    def time_column(self) -> str:
-        return self.columns[0]
-
-
-@dataclass(frozen=True)
 class Context:
-    """The surroundings of an expression: the tables by alias, and the session's zone."""
+    """The surroundings of an expression: the session's zone, and what it may name and call."""
 
-    tables: Mapping[str, BoundTable]
     timezone: str
     #: user-defined functions by name
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
-    #: relations besides the tables that the query may read
+    #: relations that the query may read
     relations: frozenset[str] = frozenset()
     #: the moment of the statement, in nanoseconds
     moment: int = field(default_factory=time.time_ns)
@@ -44,6 +31,8 @@ class Context:
     precision: str = "ms"
     #: time of the rows among which a call chooses
     time: exp.Column | None = None
+    #: the expression is a column that an answer shows, or stands for one
+    shown: bool = False
 
     def is_time(self, node: exp.Expr) -> bool:
         """Tell if *node* is bound to a TIMESTAMP."""

@@ -8,12 +8,19 @@ of its first argument. Rows come in the order of time unless the query has an or
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS
-from penstock.sql.relational import binding_of
-from services.store.binding import BoundTable, Context
+from penstock.sql.relational import (
+    Derived,
+    Item,
+    RowSource,
+    Scan,
+    Selection,
+    binding_of,
+)
 from services.store.functions import function_name
 
 _REALS = ("FLOAT", "DOUBLE")
@@ -23,71 +30,51 @@ _WITH_NULL = ("unique", "tail")
 _DICE = "_penstock_dice"
 
 
-def choose_rows(tree: exp.Query, context: Context) -> None:
-    """Let each SELECT of *tree* that chooses rows read the chosen ones, in place. *tree* is bound,
-    and so are its tables.
-    """
-    for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
-        call = _chooser(select)
-        if call is not None:
-            _read_chosen(select, call, context)
+def choose_rows(select: Selection) -> Selection:
+    """Return *select*, if it chooses rows, over the chosen ones."""
+    call = _chooser(select)
+    return select if call is None else _read_chosen(select, call)
 
 
-def _chooser(select: exp.Select) -> exp.Anonymous | None:
+def _chooser(select: Selection) -> exp.Anonymous | None:
     """Return the call in the select list that chooses rows; the binder lets several be only where
     they are the same.
     """
-    for item in select.expressions:
-        for node in item.walk(prune=lambda n: isinstance(n, exp.Query)):
+    for item in select.items:
+        for node in item.expression.walk(prune=lambda n: isinstance(n, exp.Query)):
             if isinstance(node, exp.Anonymous) and function_name(node) in ROW_CHOOSERS:
                 return node
     return None
 
 
-def _read_chosen(select: exp.Select, call: exp.Anonymous, context: Context) -> None:
-    source = select.args["from_"].this
-    table = _table(source, context)
+def _read_chosen(select: Selection, call: exp.Anonymous) -> Selection:
+    source = select.source
+    assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
     time = _time(call)
-    meant = _items_by_name(select, source, table)
-    rows = _with_dice(source) if function_name(call) == "sample" else source.copy()
-    inner = exp.select(exp.Star()).from_(rows)
-    where = select.args.get("where")
-    if where is not None:
-        inner = inner.where(_spell_out(where.this, meant), copy=False)
-        select.set("where", None)
+    by_time = _by_time(time, source)
+    meant = _items_by_name(select, source)
+    conditions = [] if select.where is None else [_spell_out(select.where, meant)]
     known = _known(call)
-    if known is not None:
-        inner = inner.where(known, copy=False)
-    partition = select.args.get("partition_by")
-    keys = [
-        _spell_out(key.unalias(), meant)
-        for key in (partition.expressions if partition is not None else [])
-    ]
-    inner.set("qualify", exp.Qualify(this=_test(call, keys, _by_time(time, table))))
-    select.args["from_"].set("this", _as_source(inner, source))
-    if time is not None and not select.args.get("order") and not select.args.get("distinct"):
-        select.set("order", exp.Order(expressions=_by_time(time, table)))
+    conditions += [] if known is None else [known]
+    keys = [_spell_out(key, meant) for key in select.partition_by]
+    inner = Selection(
+        (Item(exp.Star()),),
+        _with_dice(source) if function_name(call) == "sample" else source,
+        where=exp.and_(*conditions, copy=False) if conditions else None,
+        qualify=_test(call, keys, by_time),
+    )
+    order_by = select.order_by
+    if not order_by and not select.distinct:
+        order_by = by_time
+    return replace(select, source=Derived(inner, source.name), where=None, order_by=order_by)
 
 
-def _as_source(rows: exp.Select, source: exp.Expr) -> exp.Subquery:
-    """Return *rows* as what stands in FROM in place of *source*, under its name."""
-    name = exp.to_identifier(source.alias_or_name, quoted=True)
-    return exp.Subquery(this=rows, alias=exp.TableAlias(this=name))
-
-
-def _with_dice(source: exp.Expr) -> exp.Subquery:
+def _with_dice(source: Scan | Derived) -> RowSource:
     """Return *source* with a random number in each row: DuckDB does not order windows by a call
     that gives them.
     """
-    dice = exp.alias_(exp.Anonymous(this="random"), _DICE)
-    return _as_source(exp.select(exp.Star(), dice).from_(source.copy()), source)
-
-
-def _table(source: exp.Expr, context: Context) -> BoundTable | None:
-    """Return the stored table that *source* is, if it is one."""
-    if not isinstance(source, exp.Table):
-        return None
-    return next((b for b in context.tables.values() if b.name == source.this.name), None)
+    dice = Item(exp.Anonymous(this="random"), _DICE)
+    return Derived(Selection((Item(exp.Star()), dice), source), source.name)
 
 
 def _time(call: exp.Anonymous) -> exp.Column | None:
@@ -96,18 +83,17 @@ def _time(call: exp.Anonymous) -> exp.Column | None:
     return last if len(call.expressions) > 1 and isinstance(last, exp.Column) else None
 
 
-def _items_by_name(
-    select: exp.Select, source: exp.Expr, table: BoundTable | None
-) -> Mapping[str, exp.Expr]:
+def _items_by_name(select: Selection, source: Scan | Derived) -> Mapping[str, exp.Expr]:
     """Return what the names of the select list mean that are no columns of *source*."""
-    if table is not None:
-        own = {column.lower() for column in (*table.columns, "tbname")}
+    if isinstance(source, Derived):
+        own = {column.name.lower() for column in source.columns}
     else:
-        own = {name.lower() for name in getattr(source.this, "named_selects", [])}
+        columns = source.columns.columns if source.columns is not None else ()
+        own = {*(column.name.lower() for column in columns), "tbname"}
     return {
-        item.alias.lower(): item.this
-        for item in select.expressions
-        if isinstance(item, exp.Alias) and item.alias.lower() not in own
+        item.name.lower(): item.expression
+        for item in select.items
+        if item.name and item.name.lower() not in own
     }
 
 
@@ -136,22 +122,22 @@ def _known(call: exp.Anonymous) -> exp.Expr | None:
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
 
 
-def _by_time(time: exp.Column | None, table: BoundTable | None) -> list[exp.Expr]:
+def _by_time(time: exp.Column | None, source: Scan | Derived) -> tuple[exp.Ordered, ...]:
     """Return the order of rows in time; of one time, by the names of their tables."""
     if time is None:
-        return []
-    order: list[exp.Expr] = [exp.Ordered(this=time.copy())]
-    if table is not None:
-        order.append(exp.Ordered(this=exp.column("tbname", table=time.table or None)))
-    return order
+        return ()
+    order = (exp.Ordered(this=time.copy()),)
+    if not isinstance(source, Scan) or not source.time:
+        return order
+    return (*order, exp.Ordered(this=exp.column("tbname", table=time.table or None)))
 
 
-def _test(call: exp.Anonymous, keys: list[exp.Expr], by_time: list[exp.Expr]) -> exp.Expr:
+def _test(call: exp.Anonymous, keys: list[exp.Expr], by_time: tuple[exp.Ordered, ...]) -> exp.Expr:
     """Return the condition that a row is chosen, on its number in its partition."""
     name = function_name(call)
     value = call.expressions[0].copy()
     if name == "unique":
-        return exp.EQ(this=_number([*keys, value], by_time), expression=exp.Literal.number(1))
+        return exp.EQ(this=_number([*keys, value], [*by_time]), expression=exp.Literal.number(1))
     counts = [int(str(n.this)) for n in call.expressions[1:] if isinstance(n, exp.Literal)]
     skipped = counts[1] if len(counts) > 1 else 0
     if name == "sample":

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
 from penstock.sql.functions.duck_rows import ROW_VALUES
-from penstock.sql.relational import binding_of, note
+from penstock.sql.relational import Item, Selection, binding_of, change_order, note
 from penstock.sql.relational.companions import (
     BY_TIME,
     Chosen,
@@ -20,22 +21,59 @@ from services.store.binding import Context
 from services.store.functions import arguments, function_name
 
 
-def take_companions(select: exp.Select, context: Context) -> None:
-    """Let the plain columns of *select* that stand beside the call that chooses a row be picked
+def take_companions(select: Selection, context: Context) -> Selection:
+    """Return *select* with the plain columns that stand beside the call that chooses a row picked
     from that row, and so the call itself.
     """
     own = list(_own_nodes(select))
-    companions = [node for node in own if is_companion(node)]
     chooser, chosen = _chooser_alone(own)
-    if not companions or chooser is None or chosen is None:
-        return
-    name = function_name(chooser)
-    argument = _argument(chooser)
-    for column in companions:
-        _replace(column, _pick(name, column, argument, chosen, context))
-    same = [call for call in own if function_name(call) == name] if name in BY_TIME else []
-    for call in same:
-        _replace(call, _pick(name, _argument(call), _argument(call), chosen, context))
+    if chooser is None or chosen is None or not any(map(is_companion, own)):
+        return select
+    pick = _Picker(function_name(chooser), _argument(chooser), chosen, context)
+    return replace(
+        select,
+        items=tuple(pick.item(item) for item in select.items),
+        having=None if select.having is None else pick.expression(select.having),
+        order_by=change_order(select.order_by, pick.expression),
+    )
+
+
+class _Picker:
+    """Picks values of the row that the call *name* of *argument* chooses."""
+
+    def __init__(self, name: str, argument: exp.Expr, chosen: Chosen, context: Context) -> None:
+        self._name = name
+        self._argument = argument
+        self._chosen = chosen
+        self._context = context
+
+    def item(self, item: Item) -> Item:
+        """Return an item of the select list, called as before."""
+        return replace(item, expression=self.expression(item.expression), name=item.output.name)
+
+    def expression(self, node: exp.Expr) -> exp.Expr:
+        """Return an expression of what is picked."""
+        made: exp.Expr = node.transform(self._pick)
+        return made
+
+    def _pick(self, node: exp.Expr) -> exp.Expr:
+        if is_companion(node):
+            return self._value(node, node, self._argument)
+        if self._name in BY_TIME and function_name(node) == self._name:
+            own = _argument(node)
+            return self._value(node, own, own)
+        return node
+
+    def _value(self, node: exp.Expr, value: exp.Expr, argument: exp.Expr) -> exp.Expr:
+        """Return *value* of the chosen row, in place of *node*."""
+        keys: list[exp.Expr] = [time_of(self._chosen)] if self._chosen.time else []
+        if self._chosen.by_table:
+            keys.append(exp.column("tbname", table=self._chosen.relation, quoted=True))
+        made = ROW_VALUES[self._name]([value.copy(), argument.copy(), *keys], self._context)
+        binding = binding_of(node)
+        if binding is not None:
+            note(made, binding)
+        return made
 
 
 def _chooser_alone(own: list[exp.Expr]) -> tuple[exp.Expr | None, Chosen | None]:
@@ -52,33 +90,15 @@ def time_of(chosen: Chosen) -> exp.Column:
     return exp.column(chosen.time, table=chosen.relation, quoted=True)
 
 
-def _own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
+def _own_nodes(select: Selection) -> Iterator[exp.Expr]:
     """Yield what stands in the select list, in HAVING and in ORDER BY, queries in it left out."""
-    clauses = [select.args.get(key) for key in ("having", "order")]
-    for clause in [*select.expressions, *(c for c in clauses if c is not None)]:
-        yield from clause.walk(prune=lambda node: isinstance(node, exp.Query))
+    own = [item.expression for item in select.items]
+    own += [] if select.having is None else [select.having]
+    for expression in [*own, *select.order_by]:
+        yield from expression.walk(prune=lambda node: isinstance(node, exp.Query))
 
 
 def _argument(call: exp.Expr) -> exp.Expr:
     """Return what an aggregate is computed of, behind DISTINCT, too."""
     first = arguments(call)[0]
     return first.expressions[0] if isinstance(first, exp.Distinct) else first
-
-
-def _pick(
-    name: str, value: exp.Expr, argument: exp.Expr, chosen: Chosen, context: Context
-) -> exp.Expr:
-    """Return *value* of the row that the call *name* of *argument* chooses."""
-    keys: list[exp.Expr] = [time_of(chosen)] if chosen.time else []
-    if chosen.by_table:
-        keys.append(exp.column("tbname", table=chosen.relation, quoted=True))
-    return ROW_VALUES[name]([value.copy(), argument.copy(), *keys], context)
-
-
-def _replace(node: exp.Expr, made: exp.Expr) -> None:
-    binding = binding_of(node)
-    if isinstance(node.parent, exp.Select):
-        made = exp.alias_(made, node.name, quoted=True)
-    if binding is not None:
-        note(made, binding)
-    node.replace(made)

@@ -1,14 +1,15 @@
 """Conversions that DuckDB needs and the dialect leaves to be understood, decided by bound types.
 
-Values are converted from the leaves up, in one loop over the tree: what a node has to become
-depends on the types of its operands alone. Nothing here goes by a name. Trees that nobody has bound
-stay as they are.
+Values are converted from the leaves up, in one loop over an expression: what a node has to become
+depends on the types of its operands alone. Nothing here goes by a name. Expressions that nobody has
+bound stay as they are.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -16,7 +17,7 @@ from sqlglot import exp
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.relational import binding_of, note
+from penstock.sql.relational import Item, Limits, binding_of, note
 from penstock.types import ColumnType
 from services.store.arithmetic import (
     OPERATORS,
@@ -47,15 +48,21 @@ _INTEGER = exp.DataType.build("INTEGER")
 _DOUBLE = exp.DataType.build("DOUBLE")
 
 
-def convert(tree: exp.Query, context: Context) -> None:
-    """Convert the values of a bound tree, in place."""
-    for node in reversed(list(tree.walk(bfs=True))):
+def convert(expression: exp.Expr, context: Context) -> exp.Expr:
+    """Return a bound expression with its values converted."""
+    root = expression.copy()
+    for node in reversed(list(root.walk(bfs=True))):
         made = _convert(node, context)
-        if made is not node and node.parent is not None:
-            binding = binding_of(node)
-            if binding is not None:
-                note(made, binding)
+        if made is node:
+            continue
+        binding = binding_of(node)
+        if binding is not None:
+            note(made, binding)
+        if node is root:
+            root = made
+        else:
             node.replace(made)
+    return root
 
 
 def _convert(node: exp.Expr, context: Context) -> exp.Expr:
@@ -64,16 +71,22 @@ def _convert(node: exp.Expr, context: Context) -> exp.Expr:
 
 
 def _literal(node: exp.Literal, _: Context) -> exp.Expr:
-    if isinstance(node.parent, exp.Limit | exp.Offset):
-        return _count(node)
     return _number(node) if _is_value(node) else node
 
 
-def _count(node: exp.Literal) -> exp.Expr:
-    """Write a number of rows; more than there can be is the most that there can be."""
-    text = str(node.this)
-    too_many = text.isdecimal() and int(text) > _MOST_ROWS
-    return exp.Literal.number(_MOST_ROWS) if too_many else node
+def fit_limits(limits: Limits) -> Limits:
+    """Return limits that DuckDB can count to; more rows than there can be are the most that there
+    can be.
+    """
+    if not limits:
+        return limits
+    return replace(limits, rows=_fit(limits.rows), skipped=_fit(limits.skipped))
+
+
+def _fit(count: exp.Literal | None) -> exp.Literal | None:
+    if count is None or not count.name.isdecimal() or int(count.name) <= _MOST_ROWS:
+        return count
+    return exp.Literal(this=str(_MOST_ROWS), is_string=False)
 
 
 def _call(node: exp.Anonymous, context: Context) -> exp.Expr:
@@ -174,22 +187,19 @@ def _shifts_a_time(node: exp.Expr | None) -> bool:
 # ---------------------------------------------------------------- columns of the answer
 
 
-def assure(item: exp.Expr) -> exp.Expr:
+def assure(item: Item) -> Item:
     """Return an item of a select list with the type it is bound to, where DuckDB may compute
     another: its own sums are HUGEINT, a remainder is a whole number.
     """
-    inner = item.unalias()
-    binding = binding_of(item)
-    if binding is None or isinstance(inner, exp.Column) or not _is_assured(binding.type):
+    binding = item.binding
+    if binding is None or isinstance(item.expression, exp.Column) or not _is_assured(binding.type):
         return item
     to = exp.DataType.build(
         duck_type(binding.kind, binding.precision, str(binding.type)), dialect="duckdb", udt=True
     )
     # a whole number that does not fit is NULL, as in a stream
     kind = exp.TryCast if binding.type.integer else exp.Cast
-    made = exp.alias_(kind(this=inner, to=to), item.alias or item.name, quoted=True)
-    note(made, binding)
-    return made
+    return replace(item, expression=kind(this=item.expression, to=to), name=item.output.name)
 
 
 def _is_assured(kind: ColumnType) -> bool:
@@ -201,7 +211,7 @@ _FORMS: dict[type[exp.Expr], Callable[[Any, Context], exp.Expr]] = {
     nodes.DurationLiteral: lambda node, _: _duration(node),
     **dict.fromkeys(OPERATORS, rewrite_operator),
     exp.Cast: _cast,
-    exp.JSONExtract: lambda node, _: rewrite_value(node),
+    exp.JSONExtract: rewrite_value,
     nodes.ContainsKey: lambda node, _: rewrite_contains(node),
     exp.Anonymous: _call,
     exp.Case: align_case,

@@ -22,7 +22,7 @@ from penstock.types import ColumnType
 from services.store.functions import function_name
 from services.store.interp_clause import RangeClause, RangeReader
 from services.store.interpolation import FILLED, GROUP, TIME, Filled, interpolate
-from services.store.partition_limits import keep_limits
+from services.store.window_limits import keep_limits
 
 _IROWTS = "_irowts"
 _KEY = "_penstock_key_"

@@ -10,11 +10,8 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.functions.duckdb import macro
+from services.store.binding import Context
 
-#: where a value is shown, and where it stands for what is shown
-_SHOWN = (exp.Select, exp.Group, nodes.PartitionBy, exp.Ordered)
-#: around a query whose rows are not shown
-_INNER = (exp.Subquery, exp.Exists, exp.In)
 #: a value as a number; true and false are 1 and 0, and other text is NULL
 json_number = macro(
     "json_number",
@@ -23,10 +20,10 @@ json_number = macro(
 )
 
 
-def rewrite_value(node: exp.JSONExtract) -> exp.Expr:
+def rewrite_value(node: exp.JSONExtract, context: Context) -> exp.Expr:
     """Return `tag->'key'` as it is shown, or as the text that is in it."""
     path = _path(node.expression.name)
-    if _is_shown(node):
+    if context.shown and _is_whole(node):
         node.set("expression", path)
         return node
     return exp.Anonymous(this="json_extract_string", expressions=[node.this, path])
@@ -38,11 +35,12 @@ def rewrite_contains(node: nodes.ContainsKey) -> exp.Expr:
     return exp.Anonymous(this="json_exists", expressions=[node.this, path])
 
 
-def _is_shown(node: exp.Expr) -> bool:
+def _is_whole(node: exp.Expr) -> bool:
+    """Tell if *node* is a whole item of the select list, key, or item of ORDER BY."""
     parent = node.parent
-    while isinstance(parent, exp.Paren | exp.Alias):
+    while isinstance(parent, exp.Paren):
         parent = parent.parent
-    return isinstance(parent, _SHOWN) and node.find_ancestor(*_INNER) is None
+    return parent is None or isinstance(parent, exp.Ordered)
 
 
 def _path(key: str) -> exp.Literal:

@@ -13,10 +13,8 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from penstock.sql.functions.duckdb import Helper
-from penstock.sql.relational import Output
+from penstock.sql.relational import Output, QueryPlan
 from services.store.binding import Context
 from services.store.resolve import ResolvedTable
 from services.store.scope import ReadScope
@@ -64,11 +62,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Translated:
-    """A query as DuckDB gets it: `query_text` is what the tree becomes in its context, and `text`
+    """A query as DuckDB gets it: `query_text` is what its plan becomes in its context, and `text`
     has the rows of its tables, too.
     """
 
-    tree: exp.Query
+    plan: QueryPlan
     context: Context
     query_text: str
     text: str
@@ -93,7 +91,7 @@ def plan_of(done: Translated, readings: Sequence[tuple[Reading, str]]) -> Plan |
     """
     later = replace(done.context, moment=done.context.moment + _LATER, needed={})
     texts = cut(done.text, [rows for _, rows in readings])
-    if texts is None or query(done.tree, later) != done.query_text:
+    if texts is None or query(done.plan, later) != done.query_text:
         return None
     helpers = tuple(done.context.needed.values())
     return Plan(texts, tuple(reading for reading, _ in readings), done.outputs, helpers)

@@ -9,6 +9,7 @@ ORDER BY and limits, and leaves out the rows that no function has a value for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -17,16 +18,22 @@ from penstock.sql.functions import SERIES
 from penstock.sql.functions.duck_series import unpack
 from penstock.sql.functions.series import is_whole
 from penstock.sql.relational import (
+    Derived,
+    Item,
+    RowSource,
+    Scan,
+    Selection,
     SeriesCall,
     SeriesOrder,
     binding_of,
+    change_order,
     is_alias,
     note,
     series_call,
-    series_order,
 )
 from penstock.sql.statements import Query
 from services.store.binding import Context
+from services.store.select_errors import refusal_of
 
 _PREFIX = "_penstock_series_"
 #: selects with such functions in each other: each is several to DuckDB
@@ -35,36 +42,28 @@ _HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _DOUBLE = exp.DataType.build("DOUBLE", dialect="duckdb")
 
 
-def write_series(tree: exp.Query, statement: Query, context: Context) -> None:
-    """Write out the functions of a row and the rows before it in *tree*, whose tables are bound and
-    windows computed.
+def write_series(select: Selection, context: Context, *, on_top: bool) -> Selection:
+    """Return *select* with its functions of a row and the rows before it written out.
 
-    Raises:
-        SqlSemanticError: too many selects with such functions are in each other.
+    Args:
+        on_top: its rows are the answer of the query.
     """
-    for select in list(tree.find_all(exp.Select))[::-1]:  # innermost first
-        order = series_order(select)
-        if order is None:
-            continue
-        _check_depth(select, statement)
-        _add_order(select, order, on_top=select is tree)
-        source, condition = _Layers(select, order, context).write()
-        select.args["from_"].set("this", source)
-        select.set("where", exp.Where(this=condition))
+    if select.series is None:
+        return select
+    layers = _Layers(select, select.series, context)
+    return layers.write(_order_by(select, select.series, on_top=on_top))
 
 
-def _check_depth(select: exp.Select, statement: Query) -> None:
-    depth = 0
-    node: exp.Expr | None = select
-    while node is not None:
-        depth += isinstance(node, exp.Select) and series_order(node) is not None
-        node = node.parent
+def check_depth(select: Selection, depth: int, statement: Query) -> None:
+    """Refuse too many selects with such functions in each other; *select* is number *depth*. Raises
+    SqlSemanticError.
+    """
     if depth > _MOST_NESTED:
-        raise statement.error(
-            f"more than {_MOST_NESTED} selects in each other compute functions over their rows",
+        raise refusal_of(
             select,
-            code="E_UNSUPPORTED_QUERY",
-            hint="store what the inner ones give in a table",
+            statement,
+            f"more than {_MOST_NESTED} selects in each other compute functions over their rows",
+            "store what the inner ones give in a table",
         )
 
 
@@ -84,41 +83,60 @@ def refuse_in_windows(select: exp.Select, statement: Query) -> None:
             )
 
 
-def _add_order(select: exp.Select, order: SeriesOrder, *, on_top: bool) -> None:
-    """Give rows in the order of time where somebody sees it and nobody asks for another."""
-    limited = any(select.args.get(key) is not None for key in ("limit", "offset"))
-    if select.args.get("order") is not None or select.args.get("distinct") is not None:
-        return
-    if on_top or limited:
-        alias = select.args["from_"].this.alias
-        columns = (order.time, *order.ties)
-        items = [exp.Ordered(this=exp.column(c, table=alias, quoted=True)) for c in columns]
-        select.set("order", exp.Order(expressions=items))
+def _order_by(select: Selection, order: SeriesOrder, *, on_top: bool) -> tuple[exp.Ordered, ...]:
+    """Return the order of *select*: that of time where somebody sees it and nobody asks for
+    another.
+    """
+    limited = select.limits.rows is not None or select.limits.skipped is not None
+    if select.order_by or select.distinct or not (on_top or limited):
+        return select.order_by
+    alias = source_name(select)
+    columns = (order.time, *order.ties)
+    return tuple(exp.Ordered(this=exp.column(c, table=alias, quoted=True)) for c in columns)
+
+
+def source_name(select: Selection) -> str:
+    """Return the name of the one table, or subquery, that *select* is from."""
+    source = select.source
+    assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
+    return source.name
 
 
 class _Layers:
     """The subqueries that one select is computed from."""
 
-    def __init__(self, select: exp.Select, order: SeriesOrder, context: Context) -> None:
+    def __init__(self, select: Selection, order: SeriesOrder, context: Context) -> None:
         self._select = select
         self._order = order
         self._context = context
-        self._alias: str = select.args["from_"].this.alias
+        self._alias = source_name(select)
         self._count = 0
         #: what is computed from the rows, from the columns of that, and so on
-        self._layers: list[list[exp.Expr]] = [[]]
+        self._layers: list[list[Item]] = [[]]
         #: calls that are written, with the columns of their packed values
         self._written: list[tuple[exp.Expr, exp.Column]] = []
 
-    def write(self) -> tuple[exp.Expr, exp.Expr]:
-        """Replace the calls of the select; return what it reads instead of its table, and the
-        condition on that.
-        """
+    def write(self, order_by: tuple[exp.Ordered, ...]) -> Selection:
+        """Return the select over the layers, with values in place of its calls."""
         self._layers[0] += self._items_by_name()
         place = self._place()
-        for call in self._calls():
-            self._replace(call, place)
-        return self._source(), self._condition()
+
+        def written(node: exp.Expr) -> exp.Expr:
+            made: exp.Expr = node.transform(lambda part: self._value(part, place))
+            return made
+
+        items = tuple(
+            replace(item, expression=written(item.expression)) for item in self._select.items
+        )
+        order_by = change_order(order_by, written)
+        return replace(
+            self._select,
+            items=items,
+            source=self._source(),
+            where=self._condition(),
+            order_by=order_by,
+            series=None,
+        )
 
     # ------------------------------------------------------------ the rows
 
@@ -126,8 +144,7 @@ class _Layers:
         """Return the columns that tell where a row stands: its partition, time and order."""
         time = exp.column(self._order.time, table=self._alias, quoted=True)
         ticks = exp.Anonymous(this=f"epoch_{self._order.precision}", expressions=[time])
-        partition = self._select.args.get("partition_by")
-        keys = [self._meant(k) for k in (partition.expressions if partition is not None else [])]
+        keys = [self._meant(key) for key in self._select.partition_by]
         own = {key.name.lower() for key in keys if isinstance(key, exp.Column)}
         ties = [c for c in self._order.ties if c.lower() not in own]
         columns = [exp.column(c, table=self._alias, quoted=True) for c in ties]
@@ -139,42 +156,44 @@ class _Layers:
 
     def _meant(self, key: exp.Expr) -> exp.Expr:
         """Return what a key of PARTITION BY means: `1` is the first column."""
-        key = key.unalias()
         if isinstance(key, exp.Literal) and not key.is_string:
             # the binder has seen that there is such a column
-            key = self._select.expressions[int(key.name) - 1].unalias()
+            key = self._select.items[int(key.name) - 1].expression
         return key.copy()
 
-    def _items_by_name(self) -> list[exp.Expr]:
+    def _items_by_name(self) -> list[Item]:
         """Return the items of the select list that WHERE, a key or an argument calls by name."""
-        parts = [self._select.args.get("where"), self._select.args.get("partition_by")]
-        parts += [argument for call in self._calls() for argument in call.expressions[:1]]
-        named = {c.alias.lower(): c for c in self._select.expressions if isinstance(c, exp.Alias)}
+        pending = [*self._select.partition_by]
+        pending += [] if self._select.where is None else [self._select.where]
+        pending += [argument for call in self._calls() for argument in call.expressions[:1]]
+        named = {item.name.lower(): item for item in self._select.items if item.name}
         found: set[str] = set()
-        pending = [part for part in parts if part is not None]
         while pending:
             fresh = _names_in(pending.pop()) & named.keys() - found
             found |= fresh
-            pending += [named[name].this for name in fresh]
+            pending += [named[name].expression for name in fresh]
         # in the order of the list, where a name stands before what it is used in
-        return [item.copy() for name, item in named.items() if name in found]
+        return [item for name, item in named.items() if name in found]
 
     # ------------------------------------------------------------ the calls
 
     def _calls(self) -> Iterator[exp.Anonymous]:
         """Yield the calls of the select itself."""
-        order = self._select.args.get("order")
-        for part in [*self._select.expressions, *(order.expressions if order is not None else [])]:
-            nodes = part.walk(prune=lambda n: isinstance(n, exp.Query))
-            yield from [n for n in nodes if series_call(n) is not None]
+        for part in [*(item.expression for item in self._select.items), *self._select.order_by]:
+            for node in part.walk(prune=lambda n: isinstance(n, exp.Query)):
+                if isinstance(node, exp.Anonymous) and series_call(node) is not None:
+                    yield node
 
-    def _replace(self, node: exp.Anonymous, place: tuple[exp.Expr, exp.Expr, exp.Expr]) -> None:
+    def _value(self, node: exp.Expr, place: tuple[exp.Expr, exp.Expr, exp.Expr]) -> exp.Expr:
+        """Return the value of a call, and any other node as it is."""
         call = series_call(node)
+        if call is None:
+            return node
         binding = binding_of(node)
-        assert call is not None and binding is not None  # the binder has typed it
+        assert binding is not None and isinstance(node, exp.Anonymous)  # the binder has typed it
         value = _fit(unpack(self._pack(node, call, place), self._context), call)
         note(value, binding)
-        node.replace(value)
+        return value
 
     def _pack(
         self, node: exp.Anonymous, call: SeriesCall, place: tuple[exp.Expr, exp.Expr, exp.Expr]
@@ -207,22 +226,20 @@ class _Layers:
             self._count += 1
             name = f"{_PREFIX}{self._count}"
         self._count += 1
-        self._layers[level].append(exp.alias_(value, name, quoted=True))
+        self._layers[level].append(Item(value, name))
         return exp.column(name, quoted=True)
 
     # ------------------------------------------------------------ the subqueries
 
-    def _source(self) -> exp.Expr:
+    def _source(self) -> RowSource:
         """Return the subquery that the select reads."""
-        source: exp.Expr = self._select.args["from_"].this.copy()
-        where = self._select.args.get("where")
+        source = self._select.source
+        where = self._select.where
         for layer in self._layers:
-            inner = exp.select(exp.Star(), *layer).from_(source)
-            if where is not None:
-                inner.set("where", where.copy())
-                where = None
-            alias = exp.TableAlias(this=exp.to_identifier(self._alias, quoted=True))
-            source = exp.Subquery(this=inner, alias=alias)
+            inner = Selection((Item(exp.Star()), *layer), source, where=where)
+            source = Derived(inner, self._alias)
+            where = None
+        assert source is not None  # the binder wants rows for such functions
         return source
 
     def _condition(self) -> exp.Expr:

@@ -84,21 +84,21 @@ class ReadScope:
 EVERYTHING = ReadScope()
 
 
-def scope_of(source: exp.Table, table: Table, timezone: str) -> ReadScope:
-    """Return what the SELECT around *source*, a table as the user named it, can need of *table*.
+def scope_of(where: exp.Expr | None, name: str, table: Table, timezone: str) -> ReadScope:
+    """Return what a SELECT from one table can need of it.
 
-    Only a SELECT from one table is looked at: a condition on what is joined is no condition on the
-    rows that the join is made from.
+    A condition on what is joined is no condition on the rows that the join is made from: a table in
+    a join has no *where*.
+
+    Args:
+        where: the condition of the SELECT.
+        name: what it calls the table.
     """
-    select = source.find_ancestor(exp.Select)
-    where = select.args.get("where") if select is not None else None
-    if select is None or where is None or select.args.get("joins"):
-        return EVERYTHING
-    if not isinstance(source.parent, exp.From) or source.parent.parent is not select:
-        return EVERYTHING
-    reader = _Reader(table, (source.alias or source.name).lower(), timezone)
     scope = EVERYTHING
-    for condition in conditions(where.this):
+    if where is None:
+        return scope
+    reader = _Reader(table, name.lower(), timezone)
+    for condition in conditions(where):
         scope = reader.apply(condition, scope)
     return scope
 

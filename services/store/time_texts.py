@@ -9,7 +9,7 @@ import duckdb
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
-from penstock.sql.relational import Binding, binding_of
+from penstock.sql.relational import Binding, QueryPlan, binding_of, nodes_of
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
 from services.store.casts import constant
@@ -20,22 +20,27 @@ _COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp
 _NO_CAST = re.compile(r'timestamp field .*?"(.*?)"(?:,| when|$)')
 
 
-def check_times(tree: exp.Query, statement: Query, timezone: str) -> None:
-    """Refuse a literal beside a time, or as one, that is no time, where it stands. *tree* is bound.
+def check_times(plan: QueryPlan, statement: Query, timezone: str) -> None:
+    """Refuse a literal beside a time, or as one, that is no time, where it stands.
 
     Raises:
         SqlSemanticError
     """
-    for node in tree.find_all(*_COMPARED):
-        sides = list(_sides(node))
-        time = next((b for side in sides if (b := _time_of(side)) is not None), None)
-        if time is None:
-            continue
-        for side in sides:
-            if isinstance(side, exp.Literal) and not _is_time(side, time.precision, timezone):
-                raise _no_time(side.name, statement, side)
-    for cast in tree.find_all(exp.Cast):
-        _check_cast(cast, statement, timezone)
+    for node in nodes_of(plan):
+        if isinstance(node, _COMPARED):
+            _check_sides(node, statement, timezone)
+        elif isinstance(node, exp.Cast):
+            _check_cast(node, statement, timezone)
+
+
+def _check_sides(node: exp.Expr, statement: Query, timezone: str) -> None:
+    sides = list(_sides(node))
+    time = next((b for side in sides if (b := _time_of(side)) is not None), None)
+    if time is None:
+        return
+    for side in sides:
+        if isinstance(side, exp.Literal) and not _is_time(side, time.precision, timezone):
+            raise _no_time(side.name, statement, side)
 
 
 def _check_cast(node: exp.Cast, statement: Query, timezone: str) -> None:

@@ -1,6 +1,6 @@
-"""A query of the penstock dialect as DuckDB understands it.
+"""A plan as DuckDB understands it.
 
-Pure tree rewriting: names and types are bound (`penstock.sql.relational`), tables are relations of
+Plans become plans: names and types are bound (`penstock.sql.relational`), tables are relations of
 the caller's, clauses that only Penstock has are gone or refused. Values are converted by their
 types (`conversions`), and functions get DuckDB's names.
 """
@@ -8,39 +8,41 @@ types (`conversions`), and functions get DuckDB's names.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from sqlglot import exp
 
 from penstock.duck import print_query
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
-from penstock.sql.relational import AGGREGATE_NAMES, binding_of, call_of, is_over
+from penstock.sql.relational import (
+    AGGREGATE_NAMES,
+    QueryPlan,
+    Scan,
+    Selection,
+    binding_of,
+    call_of,
+    change_order,
+    is_over,
+    map_expressions,
+    map_inside,
+)
 from penstock.sql.relational.companions import chosen_by
 from penstock.udf import UserFunction
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.companions import take_companions, time_of
-from services.store.conversions import assure, convert
+from services.store.conversions import assure, convert, fit_limits
 from services.store.functions import FUNCTIONS, arguments, function_name
 from services.store.over import spread_over, with_filter
 from services.store.overloads import with_form
 from services.store.times import interval
 
 
-def query(tree: exp.Query, context: Context) -> str:
-    """Return DuckDB's text for a bound query whose tables are relations and whose window
-    clauses have been evaluated away.
-    """
-    converted = tree.copy()
-    convert(converted, context)
-    selected = converted.transform(_select, context, copy=False)
-    rewritten = selected.transform(_rewrite, context, copy=False)
-    assert isinstance(rewritten, exp.Query)
+def query(plan: QueryPlan, context: Context) -> str:
+    """Return DuckDB's text for a plan whose tables are relations and whose clauses are DuckDB's."""
     own = [own_name(f) for f in context.functions.values()]
-    return print_query(
-        rewritten,
-        context.relations.union(b.name for b in context.tables.values()),
-        [*own, *context.needed],
-    )
+    written = _write(plan, context, shown=True, on_top=True)
+    return print_query(written, context.relations, [*own, *context.needed])
 
 
 def own_name(function: UserFunction) -> str:
@@ -48,66 +50,81 @@ def own_name(function: UserFunction) -> str:
     return f"_penstock_function_{function.id}"
 
 
-# ---------------------------------------------------------------- selects
+# ---------------------------------------------------------------- queries
 
 
-def _select(node: exp.Expr, context: Context) -> exp.Expr:
+def _write(
+    plan: QueryPlan, context: Context, *, shown: bool = False, on_top: bool = False
+) -> QueryPlan:
+    """Return *plan* with DuckDB's functions and types, queries inside it first.
+
+    Args:
+        shown: its rows are rows of the answer.
+        on_top: they are the answer.
+    """
+    inner_shown = shown and not isinstance(plan, Selection)
+    made = map_inside(plan, partial(_write, context=context, shown=inner_shown))
+    if isinstance(made, Selection):
+        return _write_select(made, replace(context, shown=shown), on_top=on_top)
+    order_by = change_order(made.order_by, lambda node: _rewritten(convert(node, context), context))
+    return replace(made, order_by=order_by, limits=fit_limits(made.limits))
+
+
+def _write_select(select: Selection, context: Context, *, on_top: bool) -> Selection:
     """Write out what a SELECT of ours leaves to be understood: PARTITION BY without a window
     groups, rows come in time order, and columns have the types they are bound to.
     """
-    if not isinstance(node, exp.Select):
-        return node
-    having = node.args.get("having")
-    conditions = [c.this for c in (having, node.args.get("qualify")) if c is not None]
-    items = [*node.expressions, *conditions]
-    aggregated = any(aggregates(item) for item in items)
-    _group_by_partition(node, aggregated)
+    unseen = replace(context, shown=False)
+    made = map_expressions(
+        select, lambda node: convert(node, context), conditions=lambda node: convert(node, unseen)
+    )
+    computed = [item.expression for item in made.items]
+    computed += [c for c in (made.having, made.qualify) if c is not None]
+    aggregated = any(map(aggregates, computed))
+    made = _group_by_partition(made, aggregated)
     if aggregated:
-        take_companions(node, context)
-    else:
-        _order_by_time(node, context)
-    if node.args.get("distinct") is not None:
-        _order_by_position(node)
-    node.set("expressions", [assure(item) for item in node.expressions])
-    return node
+        made = take_companions(made, context)
+    elif on_top:
+        made = _order_by_time(made)
+    if made.distinct:
+        made = _order_by_position(made)
+    items = tuple(map(assure, made.items))
+    made = replace(made, items=items, limits=fit_limits(made.limits))
+    return map_expressions(made, lambda node: _rewritten(node, context))
 
 
-def _order_by_position(node: exp.Select) -> None:
+def _order_by_position(select: Selection) -> Selection:
     """Order by the number of a column what is ordered by its expression: of distinct rows DuckDB
     knows the columns alone, and those are given their types.
     """
-    order = node.args.get("order")
-    items = [item.unalias() for item in node.expressions]
-    for ordered in order.expressions if order is not None else []:
-        if ordered.this in items and not isinstance(ordered.this, exp.Column | exp.Literal):
-            ordered.set("this", exp.Literal.number(items.index(ordered.this) + 1))
+    items = [item.expression for item in select.items]
+
+    def number(ordered: exp.Expr) -> exp.Expr:
+        by = ordered.this
+        if by not in items or isinstance(by, exp.Column | exp.Literal):
+            return ordered
+        made = ordered.copy()
+        made.set("this", exp.Literal.number(items.index(by) + 1))
+        return made
+
+    return replace(select, order_by=change_order(select.order_by, number))
 
 
-def _group_by_partition(node: exp.Select, aggregated: bool) -> None:
-    partition = node.args.get("partition_by")
-    if partition is None:
-        return
-    node.set("partition_by", None)
-    if aggregated:
-        node.set("group", exp.Group(expressions=[p.unalias() for p in partition.expressions]))
+def _group_by_partition(select: Selection, aggregated: bool) -> Selection:
+    if not select.partition_by:
+        return select
+    group_by = select.partition_by if aggregated else select.group_by
+    return replace(select, partition_by=(), group_by=group_by)
 
 
-def _order_by_time(node: exp.Select, context: Context) -> None:
+def _order_by_time(select: Selection) -> Selection:
     """Give rows in time order unless asked otherwise, as time-series users expect."""
-    bound = _only_table(node, context) if node.parent is None else None
-    if bound is not None:
-        time = exp.column(bound.time_column, quoted=True)
-        node.set("order", exp.Order(expressions=[exp.Ordered(this=time)]))
-
-
-def _only_table(node: exp.Select, context: Context) -> BoundTable | None:
-    """Return the table of a select that is straight from one and has no order of its own."""
-    source = node.args.get("from_")
-    if source is None or not isinstance(source.this, exp.Table):
-        return None
-    if any(node.args.get(k) for k in ("joins", "order", "group", "distinct")):
-        return None
-    return next((b for b in context.tables.values() if b.name == source.this.name), None)
+    source = select.source
+    if not isinstance(source, Scan) or not source.time:
+        return select
+    if select.order_by or select.group_by or select.distinct:
+        return select
+    return replace(select, order_by=(exp.Ordered(this=exp.column(source.time, quoted=True)),))
 
 
 def aggregates(node: exp.Expr) -> bool:
@@ -119,6 +136,12 @@ def aggregates(node: exp.Expr) -> bool:
 
 
 # ---------------------------------------------------------------- expressions
+
+
+def _rewritten(node: exp.Expr, context: Context) -> exp.Expr:
+    """Return *node*, which nobody else has, with DuckDB's functions."""
+    made: exp.Expr = node.transform(_rewrite, context, copy=False)
+    return made
 
 
 def _rewrite(node: exp.Expr, context: Context) -> exp.Expr:

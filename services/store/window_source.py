@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import duckdb
@@ -14,7 +14,14 @@ from penstock.sql import nodes
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 from penstock.sql.planning.binder import WINDOW_NAMES
 from penstock.sql.planning.view import SchemaView, TableDef
-from penstock.sql.relational import AGGREGATE_NAMES, Output, QueryScope, TableColumns, bind
+from penstock.sql.relational import (
+    AGGREGATE_NAMES,
+    Output,
+    QueryScope,
+    TableColumns,
+    bind,
+    map_scans,
+)
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -52,13 +59,11 @@ class Tables(Protocol):
 
     def resolve(self, table: exp.Table) -> ResolvedTable: ...
 
-    def relation(
-        self,
-        con: duckdb.DuckDBPyConnection,
-        prefix: str,
-        found: ResolvedTable,
-        scope: ReadScope,
-    ) -> str: ...
+    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope) -> str:
+        """Return the SQL of the rows of a table, at least those of *scope*, that are registered
+        under names with *prefix*.
+        """
+        ...
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Return the name of a relation with the rows of *tree*, and its columns."""
@@ -132,12 +137,13 @@ class WindowSource:
 
     def _condition(self, statement: Query, timezone: str) -> str:
         """Return DuckDB's text of WHERE."""
-        table = self.table.copy()
-        narrow = exp.select("1").from_(table).where(self.select.args["where"].this.copy())
+        name = self.table.name
+        narrow = exp.select("1").from_(self.table.copy())
+        narrow = narrow.where(self.select.args["where"].this.copy())
         columns = self.table_columns
-        bound = bind(narrow, QueryScope(statement.source, lambda _: columns, timezone)).tree
-        bound.args["from_"].this.set("db", None)
-        text = query(bound, Context({}, timezone, relations=frozenset((table.name,))))
+        plan = bind(narrow, QueryScope(statement.source, lambda _: columns, timezone))
+        plan = map_scans(plan, lambda scan, _: replace(scan, relation=name))
+        text = query(plan, Context(timezone, relations=frozenset((name,))))
         return text.split(" WHERE ", 1)[1]
 
     def fetch(self, con: duckdb.DuckDBPyConnection, rows: str, moment: int) -> pl.DataFrame:
@@ -156,11 +162,7 @@ class WindowSource:
 
 
 def find_source(
-    queries: Tables,
-    con: duckdb.DuckDBPyConnection,
-    statement: Query,
-    select: exp.Select,
-    timezone: str,
+    queries: Tables, statement: Query, select: exp.Select, timezone: str
 ) -> WindowSource:
     """Find what *select*, which has a window clause, is from.
 
@@ -177,19 +179,17 @@ def find_source(
         )
     if isinstance(source, exp.Subquery):
         return _of_subquery(queries, statement, select, source)
-    return _of_table(queries, con, select, source, timezone)
+    return _of_table(queries, select, source, timezone)
 
 
 def _of_table(
-    queries: Tables,
-    con: duckdb.DuckDBPyConnection,
-    select: exp.Select,
-    source: exp.Table,
-    timezone: str,
+    queries: Tables, select: exp.Select, source: exp.Table, timezone: str
 ) -> WindowSource:
     found = queries.resolve(source)
     table = found.table
-    relation = queries.relation(con, queries.new_name(), found, scope_of(source, table, timezone))
+    where = select.args["where"].this if select.args.get("where") is not None else None
+    scope = scope_of(where, source.alias_or_name, table, timezone)
+    relation = queries.relation(queries.new_name(), found, scope)
     columns = (*table.columns, *table.tags)
     return WindowSource(
         select,

@@ -22,9 +22,9 @@ from penstock.types import ColumnType
 from penstock.windows import make_kernel
 from services.store import interval_sql, session_sql
 from services.store.late_aggregates import add_late
-from services.store.partition_limits import counts_by_partition
 from services.store.row_series import refuse_in_windows
 from services.store.window_fill import FillClause, QueryFill
+from services.store.window_limits import counts_by_partition
 from services.store.window_range import RANGE_NAMES, TimeRange, range_of, start_with
 from services.store.window_select import SplitSelect, column_name, split
 from services.store.window_source import Tables, WindowSource, find_source
@@ -93,7 +93,7 @@ def evaluate(
         SqlSemanticError: it has no source that windows can be cut from, or the planner refuses it.
     """
     refuse_in_windows(select, statement)
-    source = find_source(queries, con, statement, select, timezone)
+    source = find_source(queries, statement, select, timezone)
     parts = _split(statement, source)
     plan = _plan(source, statement, parts.inner, timezone)
     asked = range_of(source, timezone, moment)

@@ -13,14 +13,14 @@ from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.translate import query
 from tests.installing import install
+from tests.relations import placed
 from tests.sql.rows import COLUMNS
 
 #: 2027-01-15 07:59:59.123 UTC
 MOMENT = 1_799_999_999_123_456_789
-_TABLE = BoundTable("t", tuple(COLUMNS))
 #: `_row` numbers the rows
 _COLUMNS = TableColumns(
     tuple(Output(n, t) for n, t in {**COLUMNS, "_row": ColumnType("INT UNSIGNED")}.items())
@@ -47,13 +47,13 @@ class DuckRows:
 
     def values(self, text: str, timezone: str, *, aggregate: bool = False) -> list[Any]:
         """Compute an expression of each row, or an aggregate, as a query does. Times are ticks."""
-        context = Context({"t": _TABLE}, timezone, moment=MOMENT)
+        context = Context(timezone, relations=frozenset(("t",)), moment=MOMENT)
         statement = parse_one(
             f"SELECT {text} AS found FROM t{'' if aggregate else ' ORDER BY _row'}"
         )
         assert isinstance(statement, Query)
         scope = QueryScope(statement.source, lambda _: _COLUMNS, timezone)
-        translated = query(bind(statement.query, scope).tree, context)
+        translated = query(placed(bind(statement.query, scope), time="ts"), context)
         con = duckdb.connect(config={"threads": 1})
         try:
             con.register("_rows", self._frame.to_arrow())

@@ -3,32 +3,80 @@
 The binder (`bind`) is given a tree and what its tables are. It writes out what the text leaves to
 be understood (`*`, `last(*)`, names of columns), resolves names, types each expression by the rules
 that streams have (`penstock.sql.compile`), and refuses what cannot be meant, with its place and a
-way out. Types stay at the nodes (`binding_of`), so that whoever writes the query for an engine
-converts by type and never by name.
+way out. It returns a plan (`query_plan`) of frozen nodes; the tree stays as it was. Expressions in
+the plan know their types (`binding_of`), so that whoever writes the query for an engine converts by
+type and never by name.
 """
 
-from penstock.sql.relational.binder import BoundQuery, QueryScope, bind
+from penstock.sql.relational.binder import QueryScope, bind
 from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
+from penstock.sql.relational.lowering import lower
 from penstock.sql.relational.over import call_of, is_over
+from penstock.sql.relational.plan_changes import (
+    change_order,
+    column_names,
+    expressions_of,
+    joins_of,
+    map_expressions,
+    map_inside,
+    map_scans,
+    map_selections,
+    nodes_of,
+)
+from penstock.sql.relational.query_plan import (
+    NO_LIMITS,
+    Derived,
+    Enclosed,
+    Item,
+    Join,
+    Limits,
+    PlannedQuery,
+    QueryPlan,
+    RowSource,
+    Scan,
+    Selection,
+    SetOperation,
+)
 from penstock.sql.relational.relations import Output, Relation, TableColumns
 from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 __all__ = [
     "AGGREGATE_NAMES",
+    "NO_LIMITS",
     "Binding",
-    "BoundQuery",
+    "Derived",
+    "Enclosed",
+    "Item",
+    "Join",
+    "Limits",
     "Output",
+    "PlannedQuery",
+    "QueryPlan",
     "QueryScope",
     "Relation",
+    "RowSource",
+    "Scan",
+    "Selection",
     "SeriesCall",
     "SeriesOrder",
+    "SetOperation",
     "TableColumns",
     "bind",
     "binding_of",
     "call_of",
+    "change_order",
+    "column_names",
+    "expressions_of",
     "is_alias",
     "is_over",
+    "joins_of",
+    "lower",
+    "map_expressions",
+    "map_inside",
+    "map_scans",
+    "map_selections",
+    "nodes_of",
     "note",
     "series_call",
     "series_order",

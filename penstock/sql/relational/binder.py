@@ -13,6 +13,9 @@ from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.companions import find_chooser
 from penstock.sql.relational.grouping import Keys, check_grouping, tell_apart
+from penstock.sql.relational.lowering import lower, note_columns
+from penstock.sql.relational.positions import check_position, refuse_text
+from penstock.sql.relational.query_plan import QueryPlan
 from penstock.sql.relational.relations import (
     Alias,
     Output,
@@ -42,22 +45,16 @@ class QueryScope:
     functions: Functions = field(default=nothing)
 
 
-@dataclass(frozen=True)
-class BoundQuery:
-    """A tree whose nodes know their types, and the columns of its answer."""
-
-    tree: exp.Query
-    outputs: tuple[Output, ...]
-
-
-def bind(tree: exp.Query, scope: QueryScope) -> BoundQuery:
-    """Bind *tree*, which is changed: names are spelled as tables spell them, what the text leaves
-    to be understood is written out, and types are noted.
+def bind(tree: exp.Query, scope: QueryScope) -> QueryPlan:
+    """Return the plan of *tree*: names are spelled as tables spell them, what the text leaves to be
+    understood is written out, and expressions have types.
 
     Raises:
         SqlSemanticError: a name means nothing or too much, or types do not go together.
     """
-    return BoundQuery(tree, _QueryBinder(scope).bind(tree, None))
+    own = tree.copy()
+    _QueryBinder(scope).bind(own, None)
+    return lower(own)
 
 
 class _QueryBinder:
@@ -96,6 +93,7 @@ class _QueryBinder:
                 hint="select the same number of columns on both sides",
             )
         outputs = tuple(self._merge(union, a, b) for a, b in zip(left, right, strict=True))
+        note_columns(union, outputs)
         self._bind_order(union, outputs)
         return outputs
 
@@ -120,7 +118,7 @@ class _QueryBinder:
         typer = _typer(self._scope, SelectScope(relations=[names]), self)
         typer.clause = Clause(no_windows="ORDER BY of several queries")
         for item in order.expressions:
-            _refuse_text(item.this, typer)
+            refuse_text(item.this, typer)
             if not check_position(item.this, outputs, typer):
                 typer.compile(item.this)
 
@@ -135,31 +133,6 @@ def _typer(scope: QueryScope, names: SelectScope, binder: _QueryBinder) -> Expre
         source=scope.source,
         functions=scope.functions,
     )
-
-
-def check_position(node: exp.Expr, outputs: tuple[Output, ...], typer: ExpressionTyper) -> bool:
-    """Tell if *node* is the position of a column, as in ORDER BY 1."""
-    if not isinstance(node, exp.Literal) or node.is_string:
-        return False
-    if not str(node.this).isdigit() or not 1 <= int(node.this) <= len(outputs):
-        typer.refuse(
-            node,
-            f"there is no column {node.this} in the select list",
-            code="E_QUERY",
-            hint=f"a number here is a position from 1 to {len(outputs)}",
-        )
-    return True
-
-
-def _refuse_text(node: exp.Expr, typer: ExpressionTyper) -> None:
-    """Refuse a text in ORDER BY, which is the same for every row."""
-    if isinstance(node, exp.Literal) and node.is_string:
-        typer.refuse(
-            node,
-            f"'{node.name[:64]}' is a text and orders nothing",
-            code="E_QUERY",
-            hint="write a column without quotes, or in backticks",
-        )
 
 
 class _SelectBinder:
@@ -214,11 +187,13 @@ class _SelectBinder:
             columns = self._binder.bind(node.this, outer)
             precision = columns[0].precision if columns else "ms"
             columns = rename_columns(node, columns, self._typer.refuse)
+            note_columns(node, columns)
             table = TableColumns(columns, precision, stored=False)
             name = self._binder.name_subquery(node)
         else:
             assert isinstance(node, exp.Table)
             table = self._scope.tables(node)
+            note_columns(node, table)
             name = table_name(node)
         if self._names.relation(name) is not None:
             raise self._scope.source.semantic_error(
@@ -397,7 +372,7 @@ class _SelectBinder:
         self._typer.clause = self._grouped
         for item in order.expressions if order is not None else []:
             node = item.this
-            _refuse_text(node, self._typer)
+            refuse_text(node, self._typer)
             if check_position(node, self._outputs, self._typer):
                 continue
             position = self._position_of(node)

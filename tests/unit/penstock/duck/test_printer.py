@@ -1,12 +1,33 @@
-"""OVER and FILTER as DuckDB gets them, and what never gets there."""
+"""Plans, OVER and FILTER as DuckDB gets them, and what never gets there."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from sqlglot import exp
 
-from penstock.duck.printer import print_query
+from penstock.duck import printer
 from penstock.errors import SqlSemanticError
+from penstock.sql.relational import (
+    Derived,
+    Enclosed,
+    Item,
+    Join,
+    Limits,
+    PlannedQuery,
+    QueryPlan,
+    Scan,
+    Selection,
+    SetOperation,
+    lower,
+    map_scans,
+)
+
+
+def print_query(tree: exp.Query, relations: list[str]) -> str:
+    plan = map_scans(lower(tree), lambda scan, _: replace(scan, relation=scan.table))
+    return printer.print_query(plan, relations)
 
 
 def printed(function: exp.Expr, **more: object) -> str:
@@ -106,3 +127,62 @@ def test_a_choice_is_printed_from_nodes_only() -> None:
     tree.set("qualify", exp.Qualify(this=exp.Anonymous(this="read_csv", expressions=[])))
     with pytest.raises(SqlSemanticError, match="there is no function read_csv"):
         print_query(tree, ["t"])
+
+
+COUNT = exp.Literal(this="1", is_string=False)
+ONE = Item(COUNT, "n")
+KNOWN = Scan("t", alias="a", relation="t")
+ROWS = Selection((ONE,), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("plan", "text"),
+    [
+        (Selection((ONE,)), 'SELECT 1 AS "n"'),
+        (Selection((Item(ONE.expression, HOSTILE + '"'),)), f'SELECT 1 AS "{HOSTILE}"""'),
+        (
+            Selection((ONE,), Derived(ROWS, 'q" JOIN x', ('a"b',))),
+            'SELECT 1 AS "n" FROM (SELECT 1 AS "n" FROM "t" AS "a") AS "q"" JOIN x" ("a""b")',
+        ),
+        (
+            Selection((ONE,), Join(KNOWN, KNOWN, "ASOF", "LEFT", on=exp.column("b"))),
+            'SELECT 1 AS "n" FROM "t" AS "a" ASOF LEFT JOIN "t" AS "a" ON "b"',
+        ),
+        (
+            Selection((ONE,), Join(Join(KNOWN, KNOWN), KNOWN, using=('x"',))),
+            'SELECT 1 AS "n" FROM "t" AS "a", "t" AS "a" JOIN "t" AS "a" USING ("x""")',
+        ),
+        (
+            SetOperation("EXCEPT", ROWS, Enclosed(ROWS, limits=Limits(COUNT)), every=True),
+            'SELECT 1 AS "n" FROM "t" AS "a" EXCEPT ALL ((SELECT 1 AS "n" FROM "t" AS "a") LIMIT 1)',
+        ),
+        (
+            Selection((Item(exp.Exists(this=exp.Subquery(this=PlannedQuery(plan=ROWS)))),)),
+            'SELECT EXISTS(SELECT 1 AS "n" FROM "t" AS "a")',
+        ),
+    ],
+)
+def test_a_plan_is_printed_node_by_node(plan: QueryPlan, text: str) -> None:
+    assert printer.print_query(plan, ["t"]) == text
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Selection((ONE,), Scan("t")),
+        Selection((ONE,), Scan("t", relation="secrets")),
+        Selection((ONE,), Scan("t", relation='t" JOIN secrets')),
+        Selection((ONE,), Join(KNOWN, KNOWN, method=HOSTILE)),
+        Selection((ONE,), Join(KNOWN, KNOWN, side=HOSTILE)),
+        Selection((ONE,), Join(KNOWN, KNOWN, kind="NATURAL")),
+        Selection((Item(exp.Subquery(this=exp.select("1"))),)),
+        Selection((Item(exp.Exists(this=exp.select("1"))),)),
+        Selection((Item(exp.Anonymous(this="read_csv")),)),
+        Selection((ONE,), limits=Limits(exp.Literal(this=HOSTILE, is_string=False))),
+        SetOperation(HOSTILE, ROWS, ROWS),
+        Enclosed(Selection((ONE,), Scan("t", relation="u"))),
+    ],
+)
+def test_no_other_word_and_no_other_relation_is_printed(plan: QueryPlan) -> None:
+    with pytest.raises(SqlSemanticError):
+        printer.print_query(plan, ["t"])

@@ -12,9 +12,10 @@ from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.translate import query
 from tests.installing import install
+from tests.relations import placed
 
 TYPES = {
     "ts": ColumnType("TIMESTAMP"),
@@ -24,7 +25,7 @@ TYPES = {
     "w": ColumnType("VARCHAR", length=16),
     "flag": ColumnType("BOOL"),
 }
-CONTEXT = Context({"t": BoundTable("t", tuple(TYPES))}, "Asia/Shanghai")
+CONTEXT = Context("Asia/Shanghai", relations=frozenset(("t",)))
 #: 2024-01-31 04:00 and one second later
 START = 1_706_673_600_000
 
@@ -59,8 +60,8 @@ def text(sql: str, precision: str = "ms", con: duckdb.DuckDBPyConnection | None 
     statement = parse_one(sql)
     assert isinstance(statement, Query)
     scope = QueryScope(statement.source, lambda _: table(precision), "Asia/Shanghai")
-    context = Context(CONTEXT.tables, CONTEXT.timezone)
-    translated = query(bind(statement.query.copy(), scope).tree, context)
+    context = Context(CONTEXT.timezone, relations=CONTEXT.relations)
+    translated = query(placed(bind(statement.query, scope), time="ts"), context)
     if con is not None:
         install(con, context.needed.values(), statement.source)
     return translated

@@ -11,9 +11,10 @@ from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.translate import query
 from tests.installing import install
+from tests.relations import placed
 
 COLUMNS = {"ts": "TIMESTAMP", "x": "DOUBLE", "f": "FLOAT", "n": "INT"}
 TABLE = TableColumns(tuple(Output(name, ColumnType(kind)) for name, kind in COLUMNS.items()))
@@ -21,11 +22,11 @@ INFINITY = "(1e308 * n * 10)"
 
 
 def translate(expression: str) -> tuple[str, Context]:
-    context = Context({"t": BoundTable("t", tuple(COLUMNS))}, "UTC")
+    context = Context("UTC", relations=frozenset(("t",)))
     statement = parse_one(f"SELECT {expression} AS found FROM t")
     assert isinstance(statement, Query)
     bound = bind(statement.query, QueryScope(statement.source, lambda _: TABLE))
-    return query(bound.tree, context), context
+    return query(placed(bound, time="ts"), context), context
 
 
 def value(expression: str) -> Any:

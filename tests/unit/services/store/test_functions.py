@@ -11,11 +11,11 @@ from sqlglot import exp, parse_one
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
 from penstock.sql.source import Source
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.functions import FUNCTIONS, arguments, function_name
 from tests.installing import install
 
-CONTEXT = Context({"t": BoundTable("t", ("ts", "v"))}, "Asia/Shanghai")
+CONTEXT = Context("Asia/Shanghai")
 ROWS = "(VALUES (1, 10), (2, NULL), (3, 30), (4, NULL)) t(ts, v)"
 
 
@@ -30,7 +30,7 @@ def _argument(text: str) -> exp.Expr:
 
 
 def value(name: str, *args: str, source: str = "") -> Any:
-    context = Context(CONTEXT.tables, CONTEXT.timezone, time=exp.column("ts"))
+    context = Context(CONTEXT.timezone, time=exp.column("ts"))
     made = make(name, *args, context=context)
     con = duckdb.connect(config={"ieee_floating_point_ops": False})
     install(con, context.needed.values(), Source())
@@ -153,14 +153,14 @@ def test_a_call_with_the_wrong_number_of_arguments_is_refused() -> None:
 
 
 def test_a_constant_that_a_function_does_not_take_is_refused_before_the_query_runs() -> None:
-    context = Context({}, "UTC")
+    context = Context("UTC")
     make("week", "v", "8", context=context)
     with pytest.raises(SqlSemanticError, match="the mode of week"):
         install(duckdb.connect(), context.needed.values(), Source())
 
 
 def test_calls_with_the_same_constants_share_a_function() -> None:
-    context = Context({}, "UTC")
+    context = Context("UTC")
     names = {make("week", f"v{i}", str(i % 2), context=context).name for i in range(6)}
     assert len(names) == len(context.needed) == 2
 
@@ -174,7 +174,7 @@ def test_a_sum_of_integers_is_a_bigint_or_null() -> None:
 def test_different_values_leave_out_nan() -> None:
     same = "(VALUES (1, 2e0), (2, 2e0), (3, 'nan'::DOUBLE), (4, NULL)) t(ts, v)"
     for name, wanted in (("count", 1), ("sum", 2.0), ("avg", 2.0), ("stddev", 0.0), ("max", 2.0)):
-        context = Context(CONTEXT.tables, CONTEXT.timezone)
+        context = Context(CONTEXT.timezone)
         different = exp.Distinct(expressions=[exp.column("v")])
         made = FUNCTIONS[name]([different], context)
         con = duckdb.connect()
@@ -187,7 +187,7 @@ def test_different_values_leave_out_nan() -> None:
 def test_what_is_removed_can_be_installed_again() -> None:
     database = duckdb.connect()
     for mode in ("0", "1"):
-        context = Context({}, "UTC")
+        context = Context("UTC")
         con = database.cursor()
         made = make("week", "TIMESTAMP '2024-01-07'", mode, context=context)
         installed = install(con, context.needed.values(), Source())
@@ -200,7 +200,7 @@ def test_now_and_today_are_those_of_the_statement() -> None:
     moment = 1_799_999_999_123_456_789
     found = []
     for zone in ("UTC", "Asia/Shanghai", "America/New_York"):
-        context = Context({}, zone, moment=moment)
+        context = Context(zone, moment=moment)
         texts = [make(name, context=context).sql(dialect="duckdb") for name in ("now", "today")]
         row = duckdb.execute(f"SELECT {', '.join(texts)}").fetchone()
         assert row is not None

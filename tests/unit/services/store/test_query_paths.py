@@ -30,6 +30,7 @@ from penstock.sql import parse_one
 from penstock.sql.compile import compile_expression
 from penstock.sql.functions import REGISTRY
 from penstock.sql.plan import Column
+from penstock.sql.relational import lower
 from penstock.sql.statements import CreateExternalStream, Query
 from penstock.types import ColumnType
 from services.store.flight import _request
@@ -87,7 +88,8 @@ class _Printing(Information):
 
     def run(self, tree: exp.Query, tables: dict[str, pa.Table]) -> pa.Table:
         text = print_query(
-            named(tree), {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys()
+            named(lower(tree.copy())),
+            {"_penstock_1"} if "t" in {n.lower() for n in tables} else tables.keys(),
         )
         check(text)
         return pa.table({})

@@ -304,7 +304,7 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def resolve(self, table: exp.Table) -> Any:
             return source.resolve("d", table, asked)
 
-        def relation(self, con: Any, prefix: str, found: Any, scope: Any) -> str:
+        def relation(self, prefix: str, found: Any, scope: Any) -> str:
             return "SELECT * FROM rows_"
 
         def subquery(self, tree: exp.Query) -> Any:

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlglot import exp
 
 from penstock import names
 from penstock.catalog.model import Table, TableVersion
@@ -23,12 +22,12 @@ from penstock.sql.plan import Column
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store.binding import BoundTable, Context, columns_of
-from services.store.partition_limits import limit_partitions
-from services.store.row_series import write_series
+from services.store.binding import Context, columns_of
+from services.store.clauses import write_clauses
 from services.store.translate import query
 from tests.installing import install
 from tests.nightly import drawn
+from tests.relations import placed
 from tests.unit.services.store.kit import STABLE, TOPIC
 from tests.unit.services.store.plain_series import CALLS, Results, Rows, irate
 from tests.unit.services.store.test_query_run import FAR, Asking, Far
@@ -64,12 +63,9 @@ class Played:
         """Compute a select."""
         statement = parse_one(text)
         assert isinstance(statement, Query)
-        tree = bind(statement.query.copy(), QueryScope(statement.source, lambda _: TABLE)).tree
-        for table in tree.find_all(exp.Table):
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.alias or "t")))
-        context = Context({"t": BoundTable("t", tuple(c.name for c in TABLE.columns))}, "UTC")
-        write_series(tree, statement, context)
-        printed = query(limit_partitions(tree, statement, context), context)
+        plan = bind(statement.query, QueryScope(statement.source, lambda _: TABLE))
+        context = Context("UTC", relations=frozenset(("t",)))
+        printed = query(write_clauses(placed(plan, time="ts"), statement, context), context)
         con = self._con.cursor()
         install(con, context.needed.values(), statement.source)
         found = con.execute(printed).fetchall()

@@ -18,12 +18,13 @@ from penstock.sql.parser import parse_one
 from penstock.sql.relational import Output, QueryScope, TableColumns, bind
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store.binding import BoundTable, Context
+from services.store.binding import Context
 from services.store.translate import query
 from tests.installing import install
+from tests.relations import placed
 from tests.unit.sql.test_compile import COLUMNS, FRAME, VALUES
 
-CONTEXT = Context({"t": BoundTable("t", tuple(COLUMNS))}, "UTC")
+CONTEXT = Context("UTC", relations=frozenset(("t",)))
 #: `_i` numbers the rows
 TABLE = TableColumns(
     tuple(Output(n, t) for n, t in {**COLUMNS, "_i": ColumnType("INT UNSIGNED")}.items())
@@ -58,9 +59,9 @@ def translated(sql: str, con: duckdb.DuckDBPyConnection | None = None) -> str:
     """Translate a query; let *con* have what it needs."""
     statement = parse_one(sql)
     assert isinstance(statement, Query)
-    context = Context(CONTEXT.tables, CONTEXT.timezone)
+    context = Context(CONTEXT.timezone, relations=CONTEXT.relations)
     scope = QueryScope(statement.source, lambda _: TABLE)
-    text = query(bind(statement.query.copy(), scope).tree, context)
+    text = query(placed(bind(statement.query, scope), time=next(iter(COLUMNS))), context)
     if con is not None:
         install(con, context.needed.values(), statement.source)
     return text

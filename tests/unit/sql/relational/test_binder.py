@@ -9,12 +9,14 @@ from penstock.errors import PenstockError, SqlSemanticError
 from penstock.sql import parse_one
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import (
-    BoundQuery,
     Output,
+    QueryPlan,
     QueryScope,
+    Selection,
     TableColumns,
     bind,
     binding_of,
+    nodes_of,
 )
 from penstock.sql.relational.signatures import AGGREGATE_NAMES, result_type
 from penstock.sql.statements import Query
@@ -48,7 +50,7 @@ def columns(name: str) -> TableColumns:
     return TableColumns(outputs, "ms", database="power", tags=tags)
 
 
-def bound(sql: str) -> BoundQuery:
+def bound(sql: str) -> QueryPlan:
     statement = parse_one(sql)
     assert isinstance(statement, Query)
     scope = QueryScope(
@@ -56,7 +58,13 @@ def bound(sql: str) -> BoundQuery:
         lambda table: columns(table.name),
         functions=lambda name: TWICE if name == "twice" else None,
     )
-    return bind(statement.query.copy(), scope)
+    return bind(statement.query, scope)
+
+
+def selection(sql: str) -> Selection:
+    plan = bound(sql)
+    assert isinstance(plan, Selection)
+    return plan
 
 
 def types(sql: str) -> list[str]:
@@ -145,14 +153,14 @@ def test_every_expression_has_a_type(item: str, kind: str) -> None:
 
 
 def test_every_node_knows_its_type() -> None:
-    tree = bound("SELECT voltage + 1 AS x FROM meters WHERE ts > '2024-01-31'").tree
-    addition = tree.expressions[0].this
+    select = selection("SELECT voltage + 1 AS x FROM meters WHERE ts > '2024-01-31'")
+    addition = select.items[0].expression
+    assert isinstance(addition, exp.Add)
     assert [str(binding.type) for n in (addition, addition.left) if (binding := binding_of(n))] == [
         "DOUBLE",
         "INT",
     ]
-    assert binding_of(tree) is None
-    again = binding_of(tree.copy().expressions[0].this)
+    again = binding_of(addition.copy())
     assert again is not None and again.kind == "DOUBLE"
 
 
@@ -216,7 +224,7 @@ def test_a_tag_beside_its_table_is_the_one_of_the_latest_row() -> None:
         ("site", "NCHAR(8)"),
         ("upper(site)", "NCHAR(8)"),
     ]
-    calls = [str(c.this) for c in found.tree.find_all(exp.Anonymous)]
+    calls = [str(node.this) for node in nodes_of(found) if isinstance(node, exp.Anonymous)]
     assert calls.count("last_row") == 2
     error = refusal("SELECT note, count(*) FROM meters PARTITION BY tbname")
     assert error.code == "E_NOT_GROUPED"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sqlglot import exp
 
-from penstock.sql.relational import series_call, series_order
-from tests.unit.sql.relational.test_binder import bound, names, refusal, types
+from penstock.sql.relational import Derived, Selection, series_call
+from tests.unit.sql.relational.test_binder import names, refusal, selection, types
 
 
 @pytest.mark.parametrize(
@@ -42,34 +41,31 @@ def test_every_call_has_a_type(item: str, kind: str) -> None:
 
 def test_a_call_is_named_as_it_is_written_and_knows_its_constants() -> None:
     assert names("SELECT ts, Diff( height ) FROM places") == ["ts", "Diff( height )"]
-    tree = bound("SELECT stateduration(voltage, 'gt', -0.5, 2m) FROM meters").tree
-    call = series_call(tree.expressions[0].this)
+    select = selection("SELECT stateduration(voltage, 'gt', -0.5, 2m) FROM meters")
+    call = series_call(select.items[0].expression)
     assert call is not None
     assert call.options == ("GT", -0.5, 120_000)
     assert (str(call.argument), str(call.type)) == ("INT", "BIGINT")
 
 
 def test_rows_are_in_order_of_time() -> None:
-    tree = bound("SELECT csum(voltage) FROM meters").tree
-    assert isinstance(tree, exp.Select)
-    order = series_order(tree.copy())
+    order = selection("SELECT csum(voltage) FROM meters").series
     assert order is not None
     assert (order.time, order.precision, order.ties) == ("ts", "ms", ())
 
 
 def test_rows_of_a_subquery_of_one_time_are_in_order_of_what_is_read() -> None:
     inner = "SELECT note, voltage, ts, id FROM meters"
-    tree = bound(f"SELECT csum(Voltage) FROM ({inner}) WHERE note > ''").tree
-    assert isinstance(tree, exp.Select)
-    order = series_order(tree)
+    order = selection(f"SELECT csum(Voltage) FROM ({inner}) WHERE note > ''").series
     assert order is not None
     assert (order.time, order.ties) == ("ts", ("note", "voltage"))
 
 
 def test_a_select_without_such_functions_has_no_order() -> None:
-    tree = bound("SELECT d FROM (SELECT ts, diff(voltage) AS d FROM meters)").tree
-    assert isinstance(tree, exp.Select)
-    assert series_order(tree) is None
+    select = selection("SELECT d FROM (SELECT ts, diff(voltage) AS d FROM meters)")
+    assert select.series is None
+    assert isinstance(select.source, Derived) and isinstance(select.source.query, Selection)
+    assert select.source.query.series is not None
 
 
 HERE = "E_SERIES_HERE"
@@ -154,4 +150,4 @@ def test_what_is_refused_says_where_and_what_to_do(
     ],
 )
 def test_what_is_possible(sql: str) -> None:
-    assert bound(sql).outputs
+    assert selection(sql).outputs

@@ -1,0 +1,180 @@
+"""The relational plan of a query: frozen nodes, each of which knows the columns that it gives.
+
+`bind` makes a plan of a tree. Whatever changes a plan makes another one of it. Expressions are
+sqlglot's nodes with their types noted (`binding_of`); a query inside an expression is a
+`PlannedQuery`, so that no SELECT is left as a tree.
+
+A SELECT is one node with all its clauses, no chain of filter, aggregate and project: its clauses
+share names (WHERE may use those of the select list), and an engine is given a SELECT again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from penstock.sql.functions.base import NULL
+from penstock.sql.relational.bindings import Binding
+from penstock.sql.relational.relations import Output, TableColumns
+from penstock.sql.relational.series import SeriesOrder
+
+# ---------------------------------------------------------------- FROM
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The rows of a table, as a query names it.
+
+    Args:
+        columns: what names may mean in it; None where nobody has looked.
+        relation: the engine's name of the rows; "" until somebody has found them.
+        time: the column that rows are in the order of, "" where there is none.
+    """
+
+    table: str
+    database: str = ""
+    alias: str = ""
+    columns: TableColumns | None = None
+    relation: str = ""
+    time: str = ""
+
+    @property
+    def name(self) -> str:
+        """As the query calls the rows."""
+        return self.alias or self.table
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The rows of a subquery in FROM. `names` are what it calls its columns: `q (a, b)`."""
+
+    query: QueryPlan
+    alias: str
+    names: tuple[str, ...] = ()
+    columns: tuple[Output, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As the query calls the rows."""
+        return self.alias
+
+
+@dataclass(frozen=True)
+class Join:
+    """Rows of two sides that go together. `method` ASOF joins by time; `side` and `kind` are the
+    words of SQL. Without words and conditions every row goes with every other.
+    """
+
+    left: RowSource
+    right: RowSource
+    method: str = ""
+    side: str = ""
+    kind: str = ""
+    on: exp.Expr | None = None
+    using: tuple[str, ...] = ()
+
+
+RowSource: TypeAlias = "Scan | Derived | Join"
+
+# ---------------------------------------------------------------- SELECT
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of a select list; `name` is "" where the expression is called by its own name."""
+
+    expression: exp.Expr
+    name: str = ""
+    binding: Binding | None = None
+
+    @property
+    def output(self) -> Output:
+        """The column that it becomes."""
+        name = self.name or self.expression.name
+        if self.binding is None:
+            return Output(name, NULL)
+        return Output(name, self.binding.type, self.binding.precision)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many rows are kept behind those that are skipped. With PARTITION BY both are of each
+    partition; `partitions` and `skipped_partitions` are SLIMIT and SOFFSET.
+    """
+
+    rows: exp.Literal | None = None
+    skipped: exp.Literal | None = None
+    partitions: exp.Literal | None = None
+    skipped_partitions: exp.Literal | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.rows, self.skipped, self.partitions, self.skipped_partitions))
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One SELECT. `series` is the order of its rows where it has functions of a row and the rows
+    before it; `span` is where it stands in its text.
+    """
+
+    items: tuple[Item, ...]
+    source: RowSource | None = None
+    where: exp.Expr | None = None
+    partition_by: tuple[exp.Expr, ...] = ()
+    group_by: tuple[exp.Expr, ...] = ()
+    having: exp.Expr | None = None
+    qualify: exp.Expr | None = None
+    order_by: tuple[exp.Ordered, ...] = ()
+    limits: Limits = NO_LIMITS
+    distinct: bool = False
+    series: SeriesOrder | None = None
+    span: tuple[int, int] | None = None
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The columns that it gives."""
+        return tuple(item.output for item in self.items)
+
+
+# ---------------------------------------------------------------- several queries
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """UNION, EXCEPT or INTERSECT, as `word` says. `every`: rows that are alike stay."""
+
+    word: str
+    left: QueryPlan
+    right: QueryPlan
+    every: bool = False
+    outputs: tuple[Output, ...] = ()
+    order_by: tuple[exp.Ordered, ...] = ()
+    limits: Limits = NO_LIMITS
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """A query in parentheses, with an order and limits of its own."""
+
+    query: QueryPlan
+    order_by: tuple[exp.Ordered, ...] = ()
+    limits: Limits = NO_LIMITS
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The columns that it gives."""
+        return self.query.outputs
+
+
+QueryPlan: TypeAlias = "Selection | SetOperation | Enclosed"
+
+
+class PlannedQuery(exp.Expression, exp.Query):
+    """A query inside an expression; `plan` is a `QueryPlan`."""
+
+    arg_types = {"plan": True}

@@ -1,0 +1,227 @@
+"""What DuckDB calls the rows that a query reads: those of tables, and those that are computed for
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+from sqlglot import exp
+
+from penstock.catalog.model import Table
+from penstock.duck import Engine
+from penstock.duck.types import duck_type
+from penstock.errors import SqlSemanticError
+from penstock.link import pushdown
+from penstock.sql.relational import QueryPlan, Scan, Selection, TableColumns, map_scans
+from penstock.sql.statements import Query
+from services.store.binding import columns_of
+from services.store.execution import Execution
+from services.store.external_rows import ExternalRows
+from services.store.plans import Reading
+from services.store.relation import PLACES, quote
+from services.store.resolve import ResolvedTable
+from services.store.scope import EVERYTHING, ReadScope, scope_of
+
+
+@dataclass(frozen=True)
+class QueryRequest:
+    """A SELECT, the database that it is in, and the zone of its times."""
+
+    statement: Query
+    database: str
+    timezone: str
+
+
+class _RelationNames:
+    """Makes names for relations that no table of a query has."""
+
+    def __init__(self, statement: Query) -> None:
+        self._taken = {t.name.lower() for t in statement.query.find_all(exp.Table)}
+        self._count = 0
+
+    def make(self) -> str:
+        while True:
+            self._count += 1
+            name = f"_penstock_{self._count}"
+            if name not in self._taken:
+                return name
+
+
+#: finds what (database, table) is; raises SqlError
+Resolve = Callable[[str, exp.Table], ResolvedTable]
+
+
+class QueryRelations:
+    """The relations of one query."""
+
+    def __init__(
+        self,
+        resolve: Resolve,
+        external_rows: ExternalRows | None,
+        engine: Engine,
+        execution: Execution,
+        request: QueryRequest,
+    ) -> None:
+        self._resolve = resolve
+        self._external_rows = external_rows
+        self._engine = engine
+        self._execution = execution
+        self._request = request
+        self._names = _RelationNames(request.statement)
+        #: (database, name) → what the query means by it
+        self.resolved: dict[tuple[str, str], ResolvedTable] = {}
+        #: relations that stand for tables, and those that are computed
+        self._relations: set[str] = set()
+        #: relation → SQL of its rows
+        self._rows: dict[str, str] = {}
+        #: columns of what is computed, by relation
+        self._computed: dict[str, TableColumns] = {}
+        #: False: the query is only explained
+        self.computes = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The relations that the query may read."""
+        return frozenset(self._relations)
+
+    def rows_in(self, text: str) -> dict[str, str]:
+        """Return the SQL of the rows of each relation that DuckDB's *text* reads."""
+        return {name: sql for name, sql in self._rows.items() if name in text}
+
+    def new_name(self) -> str:
+        """Return a name for a relation that nothing of the query has."""
+        return self._names.make()
+
+    # ---------------------------------------------------------------- tables
+
+    def resolve(self, table: exp.Table) -> ResolvedTable:
+        """Find a table that the query names; each is looked for once. Raises SqlError."""
+        database = table.db or self._request.database
+        found = self.resolved.get((database, table.name))
+        if found is None:
+            found = self._resolve(database, table)
+            self.resolved[database, table.name] = found
+        return found
+
+    def table_of(self, table: exp.Table) -> Table | None:
+        """Return the stored table that *table* names; None for computed rows."""
+        computed = table.name in self._computed and not table.db
+        return None if computed else self.resolve(table).table
+
+    def columns(self, table: exp.Table) -> TableColumns:
+        """Return the columns of a table or of computed rows that a FROM names."""
+        if table.name in self._computed and not table.db:
+            return self._computed[table.name]
+        found = self.resolve(table)
+        return columns_of(found.table, child=found.child is not None)
+
+    def place(self, plan: QueryPlan) -> QueryPlan:
+        """Return *plan* with a relation for each of its tables, which keep the names that the query
+        has for them.
+        """
+        return map_scans(plan, lambda scan, select: self._place(plan, select, scan))
+
+    def _place(self, plan: QueryPlan, select: Selection, scan: Scan) -> Scan:
+        if scan.table in self._relations and not scan.database:
+            return replace(scan, relation=scan.table)
+        table = exp.Table(
+            this=exp.to_identifier(scan.table),
+            db=exp.to_identifier(scan.database) if scan.database else None,
+        )
+        found = self.resolve(table)
+        name = self.new_name()
+        if found.external is not None:
+            needed = pushdown.find_needs_of_plan(found.external, plan, select, scan)
+            rows = self._fetch_external(name, found, *needed)
+        else:
+            where = select.where if select.source is scan else None
+            scope = scope_of(where, scan.name, found.table, self._request.timezone)
+            rows = self.relation(name, found, scope)
+        self._rows[name] = rows
+        self._relations.add(name)
+        return replace(scan, relation=name, alias=scan.name, time=found.table.time_column)
+
+    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope = EVERYTHING) -> str:
+        """Return the SQL of the rows of a table, at least those of *scope*.
+
+        Args:
+            prefix: of the names under which its rows are registered.
+        """
+        if found.external is not None:
+            return self._fetch_external(
+                prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
+            )
+        places = tuple(self._places(found.table))
+        return self._execution.read(Reading(prefix, found, scope, places))
+
+    def _places(self, table: Table) -> list[str]:
+        """Return the virtual columns that the query names and the table has no columns of its own
+        for.
+        """
+        own = {c.name.lower() for c in (*table.columns, *table.tags)}
+        return sorted(
+            {c.name.lower() for c in self._request.statement.query.find_all(exp.Column)}
+            & PLACES.keys() - own
+        )
+
+    def _fetch_external(
+        self,
+        prefix: str,
+        found: ResolvedTable,
+        columns: Sequence[str],
+        conditions: Sequence[exp.Expr],
+    ) -> str:
+        """Bring rows here from another deployment; return their SQL."""
+        if not self.computes:
+            raise SqlSemanticError(
+                f"{found.table.database}.{found.table.name} is of another deployment",
+                code="E_UNSUPPORTED_QUERY",
+                hint="send EXPLAIN to the gateway, which knows what is asked of whom",
+            )
+        entry = found.external
+        name = f"{prefix}_far"
+        assert self._external_rows is not None and entry is not None
+        columns = [*columns, *self._places(found.table)]
+        self._engine.con.register(
+            name, self._external_rows.rows(entry, columns, conditions, self._request.timezone)
+        )
+        types = {
+            c.name: duck_type(c.type.kind, entry.precision, str(c.type))
+            for c in (*entry.columns, *entry.tags)
+        }
+        types |= {place: kind for place, (_, kind) in PLACES.items() if place not in types}
+        listed = ", ".join(f"CAST({quote(c)} AS {types[c]}) AS {quote(c)}" for c in columns)
+        return f"SELECT tbname, {listed} FROM {name}"
+
+    # ---------------------------------------------------------------- computed rows
+
+    def add_view(self, sql: str) -> str:
+        """Make a relation of *sql*, which no query may name by itself; return its name."""
+        name = self.new_name()
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {sql}")
+        return name
+
+    def add_relation(self, sql: str, columns: TableColumns) -> str:
+        """Make a relation of *sql* that the query may name; return its name."""
+        name = self.add_view(sql)
+        return self._add(name, columns)
+
+    def add_rows(self, sql: str, columns: TableColumns) -> str:
+        """Let the query name rows that DuckDB computes where it reads them; return the name."""
+        name = self.new_name()
+        self._rows[name] = sql
+        return self._add(name, columns)
+
+    def add_frame(self, frame: pl.DataFrame, columns: TableColumns, name: str = "") -> str:
+        """Make a relation of rows that are there, called *name* or anew; return its name."""
+        name = name or self.new_name()
+        self._engine.con.register(name, frame.to_arrow())
+        return self._add(name, columns)
+
+    def _add(self, name: str, columns: TableColumns) -> str:
+        self._relations.add(name)
+        self._computed[name] = columns
+        return name
