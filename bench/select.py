@@ -1,5 +1,6 @@
 """select_*: SELECT over HTTP beside DuckDB over one sorted Parquet file of the same rows, in the same
-run: scans and groups, windows of all tables, and what one panel of a dashboard asks.
+run: scans and groups, windows of all tables, and what one panel of a dashboard asks. Then many
+dashboards at once (`bench/dashboards.py`).
 
 Rows are of 1,000 tables, 10 s apart. They are measured when they lie in segments, warm.
 """
@@ -17,6 +18,7 @@ import duckdb
 import numpy as np
 import polars as pl
 
+from bench import dashboards
 from bench.profile import Profile
 from bench.report import Recorder, median_line
 from bench.stage import Stage, stage
@@ -148,6 +150,7 @@ def measure(profile: Profile, record: Recorder) -> None:
         _write(on, sweeps)
         for question in questions(sweeps):
             _measure(on, engine, question, profile.rounds, record)
+        dashboards.measure(on, profile, record)
 
 
 def _write(on: Stage, sweeps: int) -> None:

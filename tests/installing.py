@@ -13,6 +13,6 @@ from penstock.sql.source import Source
 
 def install(con: duckdb.DuckDBPyConnection, helpers: Iterable[Helper], source: Source) -> Installed:
     """Add *helpers* to *con*; errors of theirs point into *source*."""
-    installed = Installed(con, source)
+    installed = Installed(con, source, {})
     installed.add(helpers)
     return installed

@@ -69,7 +69,9 @@ class ReadStatements:
         named = [(t.db or context.database or "", t.name) for t in tables]
         revision = self._catalog().revision
         after = self._own_writes(named)
-        after |= await asyncio.to_thread(self._stream_table_ends, named)
+        replicated = self._replicated(named)
+        if replicated:  # a thread's turn costs a small query more than asking for its rows
+            after |= await asyncio.to_thread(self._stream_table_ends, replicated)
         question = Question(
             statement.text, context.database, context.timezone, revision, after, context.parameters
         )
@@ -90,15 +92,17 @@ class ReadStatements:
 
         return {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
 
-    def _stream_table_ends(self, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, int], int]:
+    def _replicated(self, named: Sequence[tuple[str, str]]) -> list[Table]:
+        """Return the stream tables among tables of these names."""
+        found = (self._catalog().table(database, name) for database, name in named)
+        return [table for table in found if table is not None and table.replicated is not None]
+
+    def _stream_table_ends(self, tables: Sequence[Table]) -> dict[tuple[str, int], int]:
         """Return the newest records of stream tables: their leaders write them, so what this
         gateway has acked says nothing.
         """
         newest: dict[tuple[str, int], int] = {}
-        for database, name in tables:
-            table = self._catalog().table(database, name)
-            if table is None or table.replicated is None:
-                continue
+        for table in tables:
             end = self._topics.log_end(table.topic)
             if end:
                 newest[table.topic, 0] = end - 1

@@ -3,7 +3,8 @@ another query of the same files.
 
 To make a database takes longer than most queries. So one that a query is done with is kept, for
 queries that may open exactly the same files: what it knows of them (their footers) is then there
-already. Each query has a connection of its own; views and registered rows end with it.
+already, and so are the macros of the dialect. Each query has a connection of its own; views and
+registered rows end with it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import duckdb
 
 from penstock.duck.quoting import literal
+from penstock.sql.functions.duckdb import Macro
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,19 @@ class Bounds:
     answer: int = 256 * 2**20
 
 
+class Database:
+    """A database that can open *files* and nothing else."""
+
+    def __init__(self, bounds: Bounds, files: frozenset[str]) -> None:
+        self.files = files
+        self.connection = _open(bounds, files)
+        #: macros of the dialect that it has, by name; they hold nothing of a query
+        self.macros: dict[str, Macro] = {}
+
+    def close(self) -> None:
+        self.connection.close()
+
+
 class Databases:
     """Thread-safe. A database is of one query at a time, so that its limits are that query's."""
 
@@ -43,25 +58,25 @@ class Databases:
         self._most = most
         self._lock = threading.Lock()
         #: what is not used, the longest unused first
-        self._idle: list[tuple[frozenset[str], duckdb.DuckDBPyConnection]] = []
+        self._idle: list[Database] = []
 
-    def take(self, files: frozenset[str]) -> duckdb.DuckDBPyConnection:
+    def take(self, files: frozenset[str]) -> Database:
         """Return a database that can open *files* and nothing else; it is the caller's."""
         with self._lock:
             for place in reversed(range(len(self._idle))):
-                if self._idle[place][0] == files:
-                    return self._idle.pop(place)[1]
-        return _open(self._bounds, files)
+                if self._idle[place].files == files:
+                    return self._idle.pop(place)
+        return Database(self._bounds, files)
 
-    def give_back(self, files: frozenset[str], database: duckdb.DuckDBPyConnection) -> None:
+    def give_back(self, database: Database) -> None:
         """Keep a database for the next query of the same files, and close what is over the number
         that is kept.
         """
         with self._lock:
-            self._idle.append((files, database))
+            self._idle.append(database)
             over = self._idle[: max(len(self._idle) - self._most, 0)]
             del self._idle[: len(over)]
-        for _, one in over:
+        for one in over:
             one.close()
 
 

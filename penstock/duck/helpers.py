@@ -28,9 +28,16 @@ from penstock.types import ColumnType
 class Installed:
     """What was added to a connection for one query, whose text errors point into."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, source: Source) -> None:
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, source: Source, macros: dict[str, Macro]
+    ) -> None:
+        """
+        Args:
+            macros: of the database, by name; those that are added here are noted in it.
+        """
         self._con = con
         self._source = source
+        self._macros = macros
         self._names: set[str] = set()
         self.functions: list[_PolarsFunction] = []
         #: what translated queries need, by name; `add` brings it to the engine
@@ -44,12 +51,20 @@ class Installed:
         """
         for helper in helpers:
             if isinstance(helper, Macro):
-                _add_macro(self._con, helper, self._names)
+                self._add_macro(helper)
             elif helper.name not in self._names:
                 self._names.add(helper.name)
                 function = _PolarsFunction(helper, self._source)
                 function.register(self._con)
                 self.functions.append(function)
+
+    def _add_macro(self, macro: Macro) -> None:
+        if self._macros.get(macro.name) == macro:
+            return
+        for inner in macro.calls:
+            self._add_macro(inner)
+        self._con.execute(f"CREATE OR REPLACE MACRO {macro.name}{', '.join(macro.overloads)}")
+        self._macros[macro.name] = macro
 
     def raise_failure(self) -> None:
         """Raise the error of the function that ended the query, if one did: DuckDB has only its
@@ -60,20 +75,11 @@ class Installed:
                 raise function.failure
 
     def remove(self) -> None:
-        """Take back what would outlive the connection: its macros end with it, the functions are
-        the database's.
+        """Take back the functions, which hold something of the query. Macros stay with the
+        database: they are the same for every query.
         """
         for function in self.functions:
             self._con.remove_function(function.name)
-
-
-def _add_macro(con: duckdb.DuckDBPyConnection, macro: Macro, done: set[str]) -> None:
-    if macro.name in done:
-        return
-    done.add(macro.name)
-    for inner in macro.calls:
-        _add_macro(con, inner, done)
-    con.execute(f"CREATE OR REPLACE TEMP MACRO {macro.name}{', '.join(macro.overloads)}")
 
 
 class _PolarsFunction:

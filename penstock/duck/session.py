@@ -11,8 +11,9 @@ from contextlib import contextmanager
 import duckdb
 import pyarrow as pa
 
-from penstock.duck.databases import Bounds, Databases
+from penstock.duck.databases import Bounds, Database, Databases
 from penstock.errors import PenstockError, SqlSemanticError
+from penstock.sql.functions.duckdb import Macro
 
 #: rows that are taken from the engine at a time: few enough that those of the longest texts fit
 #: into memory
@@ -38,8 +39,7 @@ class Engine:
         """
         self._bounds = bounds
         self._databases = Databases(bounds, 0) if databases is None else databases
-        self._files: frozenset[str] = frozenset()
-        self._database: duckdb.DuckDBPyConnection | None = None
+        self._database: Database | None = None
         self._kept = False
         #: whether the time of the query is over
         self.late = False
@@ -48,9 +48,15 @@ class Engine:
         """Connect to a database that can open *files* and nothing else, for good. Division by zero
         gives NULL, as in the dialect.
         """
-        self._files = frozenset(files)
-        self._database = self._databases.take(self._files)
-        self.con = self._database.cursor()
+        self._database = self._databases.take(frozenset(files))
+        self.con = self._database.connection.cursor()
+
+    @property
+    def macros(self) -> dict[str, Macro]:
+        """Macros of the dialect that the database has, by name; whoever adds one notes it here."""
+        if self._database is None:
+            raise RuntimeError("the engine is not confined yet")
+        return self._database.macros
 
     def keep(self) -> None:
         """Leave the database to the next query of the same files: this one has done nothing that
@@ -74,7 +80,7 @@ class Engine:
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise SqlSemanticError("one SELECT is answered at a time", code="E_QUERY")
-        reader = self.con.sql(statements[0]).to_arrow_reader(_BATCH)
+        reader = _stream(self.con, statements[0].query)
         try:
             return pa.Table.from_batches(self._limit(reader), reader.schema)
         finally:
@@ -132,9 +138,22 @@ class Engine:
             return
         self.con.close()
         if self._kept and not self.late:
-            self._databases.give_back(self._files, self._database)
+            self._databases.give_back(self._database)
         else:
             self._database.close()
+
+
+def _stream(con: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatchReader:
+    """Return the rows of one SELECT as they are computed.
+
+    `con.sql` has the engine bind a statement to learn its columns, and bind it again when its rows
+    are read, which is a good part of a small query. What is below it binds once, but is DuckDB's
+    own affair, so it may be gone in another version.
+    """
+    submit = getattr(con, "_submit", None)
+    if submit is None:
+        return con.sql(text).to_arrow_reader(_BATCH)
+    return submit(text, None, "stream", _BATCH).arrow_reader()
 
 
 def explain_error(error: duckdb.Error) -> SqlSemanticError:

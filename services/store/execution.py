@@ -48,7 +48,7 @@ class Execution:
             for table in self._source.tables(found):
                 self._images.of(table)
         self._engine.confine(self._images.files())
-        self._installed = Installed(self._engine.con, source)
+        self._installed = Installed(self._engine.con, source, self._engine.macros)
 
     @property
     def needed(self) -> dict[str, Helper]:

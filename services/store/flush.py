@@ -24,8 +24,10 @@ from services.store.tail import Frozen
 
 log = structlog.get_logger(__name__)
 
-#: segments of one directory are merged once so many of the same size class lie side by side
-MERGE_WIDTH = 8
+#: segments of one directory are merged once so many of the same size class lie side by side. A
+#: small query costs more the more files it opens; with four of them and classes of a factor of four
+#: there are half as many as with eight, and a row is written five times instead of four
+MERGE_WIDTH = 4
 #: seconds that files stay beside the merged one which has taken their place: a reader that has
 #: listed them, or has only heard of the position before, still needs them
 LINGER = 600.0
@@ -210,22 +212,25 @@ def remove_merged(
 
 
 def _runs(found: list[Segment], max_rows: int) -> list[list[Segment]]:
-    """Neighbours of the same size class, MERGE_WIDTH or more, whose sum stays below *max_rows*."""
+    """Return runs of neighbours of the same size class, each below *max_rows* rows: of MERGE_WIDTH
+    or more, and shorter ones that have no room for the next.
+    """
     runs: list[list[Segment]] = []
     run: list[Segment] = []
-    for segment in [*found, None]:
-        same = segment is not None and (not run or _size_class(segment) == _size_class(run[0]))
-        if same and segment is not None and sum(s.rows for s in run) + segment.rows <= max_rows:
+    for segment in found:
+        same = not run or _size_class(segment) == _size_class(run[0])
+        fits = sum(s.rows for s in run) + segment.rows <= max_rows
+        if same and fits:
             run.append(segment)
             continue
-        if len(run) >= MERGE_WIDTH:
+        if len(run) >= (MERGE_WIDTH if fits else 2):
             runs.append(run)
-        run = [segment] if segment is not None else []
-    return runs
+        run = [segment]
+    return [*runs, run] if len(run) >= MERGE_WIDTH else runs
 
 
 def _size_class(segment: Segment) -> int:
-    return max(segment.rows, 1).bit_length() // 3
+    return max(segment.rows, 1).bit_length() // 2
 
 
 def expire(root: str, table_id: int, partition: int, before: int, topic: str = "") -> int:

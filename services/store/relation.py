@@ -22,10 +22,15 @@ from services.store import plain_files
 from services.store.flush import SegmentLayout, to_ticks, to_wire
 from services.store.footers import footer
 from services.store.tail import PartitionView
+from services.store.tail_rows import TailRows, tail_rows
 from services.store.times import TICKS
 
 #: DuckDB's type of times in milliseconds
 _MILLISECONDS = "TIMESTAMP_MS"
+#: types of columns that are shown as another type
+_AS_DECLARED: Mapping[str, str] = {}
+#: DuckDB reads times in microseconds; it need not compute each anew
+_AS_READ: Mapping[str, str] = {_MILLISECONDS: ""}
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,12 @@ class Relation:
         self._image = image
         #: column → its names in the parts
         self._stored = {name: layout.stored.get(name, (name,)) for name, _ in columns}
+        #: what is not in segments
+        self._tails = [
+            tail_rows(part.partition, part.frames, part.found, layout)
+            for part in image
+            if part.frames
+        ]
 
     def sql(self, tables: Sequence[str] | None = None) -> str:
         """A SELECT of the live rows: `tbname`, then the table's columns and tags; *tables* narrows
@@ -127,9 +138,9 @@ class Relation:
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
 
     def _rows(self, tables: Sequence[str] | None) -> str:
-        plain = self._plain_files()
+        plain = self._plain_sources(tables)
         if plain is not None:
-            return f"SELECT {self._names(as_read=True)} FROM ({self._narrow(plain, tables)})"
+            return " UNION ALL ".join(plain)
         sources, dirty = self._sources()
         everything = self._narrow(" UNION ALL BY NAME ".join(sources), tables)
         names = self._names()
@@ -155,16 +166,48 @@ class Relation:
         newest = f"SELECT * FROM ({versions}) QUALIFY {place} = 1"
         return f"{clean}SELECT {names} FROM ({newest}) WHERE _op <> 1"
 
-    def _plain_files(self) -> str | None:
-        """Return the SQL of all rows, where they are in files that hold nothing else."""
-        if "_tp_shard" in self._places or any(p.frames or p.deletes for p in self._image):
+    def _plain_sources(self, tables: Sequence[str] | None) -> list[str] | None:
+        """Return the SQL of the rows of files and tails, where none of them replaces another and
+        DuckDB need not look at each file before it begins.
+        """
+        if "_tp_shard" in self._places or any(part.deletes for part in self._image):
             return None
+        if any(tail.may_replace for tail in self._tails):
+            return None
+        files = self._plain_files()
+        if files is None:
+            return None
+        made = [self._plain_tail(tail, tables) for tail in self._tails]
+        if files:
+            made.insert(0, f"SELECT {self._names(_AS_READ)} FROM ({self._narrow(files, tables)})")
+        return made
+
+    def _plain_files(self) -> str | None:
+        """Return the SQL of all rows of files that hold nothing else; "" where there are none."""
         files = [segment for part in self._image for segment in part.found]
+        if not files and self._tails:
+            return ""
         held = [name for names in self._stored.values() for name in names]
         found = plain_files.find(files, held, self._layout.precision)
         if found is None:
             return None
         return f"SELECT * FROM read_parquet([{', '.join(literal(str(s.path)) for s in found)}])"
+
+    def _plain_tail(self, tail: TailRows, tables: Sequence[str] | None) -> str:
+        """Register a tail; return the SQL of its rows, with times as those of files are read."""
+        name = self._register(tail)
+        there = {
+            column: tuple(held for held in names if held in tail.rows.columns)
+            for column, names in self._stored.items()
+        }
+        listed = self._names({_MILLISECONDS: "TIMESTAMP"}, there)
+        return f"SELECT {listed} FROM ({self._narrow(f'SELECT * FROM {name}', tables)})"
+
+    def _register(self, tail: TailRows) -> str:
+        """Let DuckDB read the rows of a tail; return their name."""
+        name = f"{self._prefix}_tail{tail.partition}"
+        self._con.register(name, to_wire(tail.rows, self._layout).to_arrow())
+        return name
 
     def _sources(self) -> tuple[list[str], list[str]]:
         """Return the SQL of everything that holds rows, and of that which may replace others."""
@@ -176,13 +219,11 @@ class Relation:
                 sources += files
                 if not fresh:
                     dirty += files
-            if part.frames:
-                name = f"{self._prefix}_tail{part.partition}"
-                rows = pl.concat(part.frames, how="diagonal_relaxed")
-                self._con.register(name, to_wire(rows, self._layout).to_arrow())
-                sources.append(f"SELECT *, {part.partition} AS _part FROM {name}")
-                if self._may_replace(rows, part):
-                    dirty.append(f"SELECT * FROM {name}")
+        for tail in self._tails:
+            name = self._register(tail)
+            sources.append(f"SELECT *, {tail.partition} AS _part FROM {name}")
+            if tail.may_replace:
+                dirty.append(f"SELECT * FROM {name}")
         return sources, dirty
 
     def _file_sources(self, part: TablePart, fresh: bool, number: int) -> list[str]:
@@ -211,27 +252,24 @@ class Relation:
         hits = [self._hit(p.partition, d) for p in self._image for d in p.deletes]
         return f"SELECT * FROM ({rows}) WHERE NOT ({' OR '.join(hits)})" if hits else rows
 
-    def _names(self, *, as_read: bool = False) -> str:
+    def _names(
+        self,
+        types: Mapping[str, str] = _AS_DECLARED,
+        stored: Mapping[str, Sequence[str]] | None = None,
+    ) -> str:
         """Return the SELECT list of the table's columns and of the places asked for.
 
         Args:
-            as_read: leave times as DuckDB reads them, in microseconds: it then does not compute
-                each time anew.
+            types: column type → the one that is made of it, where that is another; "": none is
+                made, see `_AS_READ`.
+            stored: column → its names where the rows are; None: in all parts.
         """
-        kept = _MILLISECONDS if as_read else ""
+        held = self._stored if stored is None else stored
         columns = (
-            f"{self._value(n)} AS {quote(n)}"
-            if t == kept
-            else f"CAST({self._value(n)} AS {t}) AS {quote(n)}"
-            for n, t in self._columns
+            _column(name, types.get(kind, kind), kind, held[name]) for name, kind in self._columns
         )
         places = (f"{PLACES[name][0]} AS {name}" for name in self._places)
         return ", ".join(["tbname", *columns, *places])
-
-    def _value(self, column: str) -> str:
-        """Return the SQL of a column's value in the parts."""
-        held = ", ".join(map(quote, self._stored[column]))
-        return held if len(self._stored[column]) == 1 else f"coalesce({held})"
 
     def _mend(self, segment: Segment, partition: int, number: int) -> str:
         """Register a segment of an earlier version with values that are no times, which DuckDB
@@ -271,18 +309,6 @@ class Relation:
         fixed = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
         return f"SELECT {fixed}, {typed} WHERE false"
 
-    def _may_replace(self, rows: pl.DataFrame, part: TablePart) -> bool:
-        """Whether the tail holds anything but new keys. Rows above every segment's time can only
-        collide among themselves.
-        """
-        newest = max((s.high for s in part.found), default=None)
-        least = rows[self._layout.time_column].min()
-        if not rows["_op"].eq(0).all() or (
-            newest is not None and least is not None and least <= newest  # type: ignore[operator]
-        ):
-            return True
-        return bool(rows.select(pl.struct(self._layout.keys).is_duplicated().any()).item())
-
     def _hit(self, partition: int, delete: RangeDelete) -> str:
         unit = TICKS[self._layout.precision]
         low_high = (
@@ -314,6 +340,19 @@ class Relation:
         said = [(quote(n), f"last_value({_pack(quote(n))} IGNORE NULLS) {over}") for n in values]
         filled = ", ".join(f"struct_extract({latest}, 'v') AS {held}" for held, latest in said)
         return f"SELECT * REPLACE ({filled}) FROM ({life})"
+
+
+def _column(name: str, made: str, kind: str, held: Sequence[str]) -> str:
+    """Return an entry of a SELECT list: a column by its name.
+
+    Args:
+        made: type that its value gets; "": the one that it has.
+        kind: its own type.
+        held: its names where the rows are.
+    """
+    values = ", ".join(map(quote, held))
+    value = f"coalesce({values})" if len(held) > 1 else values or f"CAST(NULL AS {kind})"
+    return f"{value if not made else f'CAST({value} AS {made})'} AS {quote(name)}"
 
 
 def _tag_line(child: str, tags: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

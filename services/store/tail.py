@@ -15,6 +15,9 @@ import polars as pl
 
 from penstock.storage.segments import Position, RangeDelete
 
+#: frames of fewer rows are joined, so that a query meets a few dozen of them, not one for each read
+#: of the log
+_JOINED_ROWS = 1 << 16
 #: table id → child table → tag → value, as ALTER TABLE … SET TAG left them
 Tags = dict[int, dict[str, dict[str, Any]]]
 
@@ -128,7 +131,7 @@ class Tail:
         """Take over everything decoded below *next_offset*; wakes those who wait for it."""
         with self._lock:
             for table, frame in frames.items():
-                self._current.frames.setdefault(table, []).append(frame)
+                _add(self._current.frames.setdefault(table, []), frame)
                 self._current.rows += frame.height
             self._deletes.extend(deletes)
             self._next = next_offset
@@ -193,14 +196,11 @@ class Tail:
             self._current = merged
             self._frozen = None
 
-    def compact(self, table: int) -> pl.DataFrame | None:
-        """Join the small frames of one table into one (queries of a busy tail would else union
-        thousands).
-        """
-        with self._lock:
-            frames = self._current.frames.get(table)
-            if not frames:
-                return None
-            if len(frames) > 1:
-                frames[:] = [pl.concat(frames, how="diagonal_relaxed")]
-            return frames[0]
+
+def _add(frames: list[pl.DataFrame], frame: pl.DataFrame) -> None:
+    """Append *frame*, joined with smaller ones before it: each row is copied a few times at most,
+    and sizes fall from the first to the last.
+    """
+    while frames and frames[-1].height <= frame.height < _JOINED_ROWS:
+        frame = pl.concat([frames.pop(), frame], how="diagonal_relaxed", rechunk=True)
+    frames.append(frame)

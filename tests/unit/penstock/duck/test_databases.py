@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.duck import Bounds, Databases, Engine
+from penstock.duck.helpers import Installed
+from penstock.sql.functions.duckdb import Macro
+from penstock.sql.source import Source
 
 BOUNDS = Bounds("256MB", 1, 20.0)
 
@@ -85,15 +88,35 @@ def test_without_keep_it_is_closed(databases: Databases, file: str) -> None:
     assert database is not None
     engine.close()
     with pytest.raises(duckdb.ConnectionException):
-        database.execute("SELECT 1")
+        database.connection.execute("SELECT 1")
 
 
 def test_the_longest_unused_is_closed(databases: Databases) -> None:
     taken = {name: databases.take(frozenset({name})) for name in "abc"}
-    for name, database in taken.items():
-        databases.give_back(frozenset({name}), database)
+    for database in taken.values():
+        databases.give_back(database)
     with pytest.raises(duckdb.ConnectionException):
-        taken["a"].execute("SELECT 1")
+        taken["a"].connection.execute("SELECT 1")
     assert databases.take(frozenset({"b"})) is taken["b"]
     assert databases.take(frozenset({"a"})) is not taken["a"]
     assert databases.take(frozenset({"c"})) is taken["c"]
+
+
+def test_a_macro_is_made_once_for_all_queries_of_a_database(databases: Databases) -> None:
+    inner = Macro("_penstock_inner", ("(x) AS x + 1",))
+    outer = Macro("_penstock_outer", ("(x) AS _penstock_inner(x) * 2",), calls=(inner,))
+    for _ in range(2):
+        engine = Engine(BOUNDS, databases)
+        engine.confine()
+        Installed(engine.con, Source(""), engine.macros).add([outer])
+        assert engine.answer("SELECT _penstock_outer(1) AS v").to_pylist() == [{"v": 4}]
+        assert engine.macros == {"_penstock_inner": inner, "_penstock_outer": outer}
+        engine.keep()
+        engine.close()
+    other = Macro("_penstock_inner", ("(x) AS x + 5",))
+    engine = Engine(BOUNDS, databases)
+    engine.confine()
+    assert engine.answer("SELECT _penstock_outer(1) AS v").to_pylist() == [{"v": 4}]
+    Installed(engine.con, Source(""), engine.macros).add([other])
+    assert engine.answer("SELECT _penstock_inner(1) AS v").to_pylist() == [{"v": 6}]
+    engine.close()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from penstock.duck import session
 from penstock.duck.session import Bounds, Engine
 from penstock.errors import PenstockError
 
@@ -52,3 +55,12 @@ def test_what_is_quick_is_answered() -> None:
     with engine.in_time():
         assert engine.answer("SELECT 1 AS n").to_pylist() == [{"n": 1}]
     engine.close()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_rows_come_also_without_what_is_duckdbs_own_affair(engine: Engine, own: bool) -> None:
+    """The version that is installed has it: without, each query is bound twice."""
+    assert hasattr(engine.con, "_submit")
+    con: Any = engine.con if own else SimpleNamespace(sql=engine.con.sql)
+    rows = session._stream(con, "SELECT range AS n FROM range(10000)").read_all()
+    assert rows.column("n").to_pylist() == list(range(10_000))

@@ -294,12 +294,12 @@ def test_a_database_is_used_again_but_not_after_users_functions(
 ) -> None:
     queries = opened(place, rows, 20.0)
     assert [r["v"] for r in ask(queries, "SELECT v FROM mine")] == [1, 2, 3]
-    (first,) = [database for _, database in queries._databases._idle]
+    (first,) = queries._databases._idle
     assert [r["v"] for r in ask(queries, "SELECT v FROM mine WHERE v > 1")] == [2, 3]
-    (again,) = [database for _, database in queries._databases._idle]
+    (again,) = queries._databases._idle
     assert again is first
     ask(queries, "SELECT v FROM theirs")
     assert len(queries._databases._idle) == 2
     monkeypatch.setattr("services.store.query_run.QueryRun.has_functions", True)
     ask(queries, "SELECT v FROM mine")
-    assert [database is first for _, database in queries._databases._idle] == [False]
+    assert [database is first for database in queries._databases._idle] == [False]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.storage import segments
-from penstock.storage.segments import Position, RangeDelete
+from penstock.storage.segments import Position, RangeDelete, Segment
 from services.store.flush import (
     Newest,
     SegmentLayout,
@@ -24,6 +24,7 @@ from services.store.flush import (
     remove_merged,
     to_ticks,
 )
+from services.store.flush import _runs as find_runs
 from services.store.relation import Relation, parts
 from services.store.tail import Tail
 from tests.nightly import drawn
@@ -309,3 +310,42 @@ def test_rows_that_an_earlier_build_wrote_under_a_new_name_are_read_with_those_u
     con = duckdb.connect()
     sql = Relation(con, "r", layout, columns, parts(bench.root, 7, {0: bench.tail.view()})).sql()
     assert con.execute(f"SELECT tag FROM ({sql}) ORDER BY ts").fetchall() == [("x",), ("y",)]
+
+
+def of_rows(*rows: int) -> list[Segment]:
+    return [Segment(Path(f"{i}"), i, i, count, 0, 0, True) for i, count in enumerate(rows)]
+
+
+def run_rows(*rows: int, most: int = 4_000_000) -> list[list[int]]:
+    return [[s.rows for s in run] for run in find_runs(of_rows(*rows), most)]
+
+
+def test_four_neighbours_of_one_size_are_merged_and_fewer_are_not() -> None:
+    assert run_rows(100, 100, 100) == []
+    assert run_rows(100, 100, 100, 100) == [[100] * 4]
+    assert run_rows(9000, 100, 100, 9000, 100, 100) == []
+    assert run_rows(9000, *[100] * 5, 9000) == [[100] * 5]
+
+
+def test_large_files_that_have_no_room_for_another_are_merged_too() -> None:
+    """Four of more than a million rows are above the limit together."""
+    assert run_rows(*[1_200_000] * 3) == []
+    assert run_rows(*[1_200_000] * 4) == [[1_200_000] * 3]
+    assert run_rows(3_600_000, *[1_200_000] * 3) == []
+    assert run_rows(*[3_600_000] * 5) == []
+
+
+def test_a_table_that_grows_has_few_files_and_rows_are_written_a_few_times() -> None:
+    files: list[int] = []
+    written = 0
+    for _ in range(1000):
+        files.append(1000)
+        written += 1000
+        while runs := run_rows(*files):
+            whole = sum(runs[0])
+            at = next(i for i in range(len(files)) if files[i : i + len(runs[0])] == runs[0])
+            files[at : at + len(runs[0])] = [whole]
+            written += whole
+    assert sum(files) == 1_000_000
+    assert len(files) <= 15
+    assert written <= 7 * 1_000_000
