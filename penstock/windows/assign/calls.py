@@ -216,18 +216,18 @@ class Call(Answered):
 
         return self.once(("n", number), count)
 
-    def extremes(self, number: int, dtype: pl.DataType, nothing: float, chosen: np.ufunc) -> Array:
-        """The least or greatest value of the argument in each pair, as *chosen* of two says;
+    def extremes(self, number: int, dtype: pl.DataType, nothing: float, extreme: np.ufunc) -> Array:
+        """The least or greatest value of the argument in each pair, as *extreme* of two says;
         *nothing* where there is none.
         """
 
         def find() -> Array:
             values = self.numbers(number, dtype, nothing)
             found = np.full(len(self), nothing, values.dtype)
-            chosen.at(found, self.place, values)
+            extreme.at(found, self.place, values)
             return found
 
-        return self.once((chosen, number), find)
+        return self.once((extreme, number), find)
 
     def summed(self, number: int, dtype: pl.DataType, before: Array) -> Array:
         """What each pair's sum becomes that is *before* when the rows' values are added one by one,

@@ -34,19 +34,14 @@ class PaneCall(Call):
     ) -> None:
         """*arguments*: what they are called in *columns*. *of_rows*: makes the call of the rows."""
         Answered.__init__(self)
-        chosen = windows.chosen
         self._windows = windows
-        self._chosen = chosen
         self._columns = columns
         self._arguments = arguments
         self._of_rows = of_rows
-        self.keys = chosen.keys
+        self.keys = windows.chosen.keys
         self.owner = windows.owner
         self.index = windows.index
         self.stops = windows.stops
-        self.highest = chosen.highest
-        self.lowest = chosen.lowest
-        self.now = int(columns.appended[chosen.last])
         self.told_late = False
         self._sums: dict[tuple[int, object], list[tuple[Array, Array]]] = {}
 
@@ -98,7 +93,19 @@ class PaneCall(Call):
     def rows_of(self) -> Numbers:
         return self._rows_call.rows_of()
 
+    @cached_property
+    def now(self) -> int:
+        return int(self._columns.appended[self._windows.chosen.last])
+
     # ---------------------------------------------------------------- keys
+
+    @cached_property
+    def highest(self) -> Ticks:
+        return self._windows.chosen.highest
+
+    @cached_property
+    def lowest(self) -> Ticks:
+        return self._windows.chosen.lowest
 
     @cached_property
     def earliest(self) -> int:
@@ -106,16 +113,17 @@ class PaneCall(Call):
 
     @cached_property
     def appeared(self) -> Numbers:
-        return self._chosen.appeared
+        return self._windows.chosen.appeared
 
     @cached_property
     def heard(self) -> Ticks:
-        appended = self._columns.appended.take(self._chosen.panes.order)
-        return self._chosen.of_keys(np.maximum, appended)
+        chosen = self._windows.chosen
+        return chosen.of_keys(np.maximum, self._columns.appended.take(chosen.panes.order))
 
     @cached_property
     def descends(self) -> Mask:
-        return self._chosen.once("descends", lambda: self._chosen.descends(self._columns.steps))
+        chosen = self._windows.chosen
+        return chosen.once("descends", lambda: chosen.descends(self._columns.steps))
 
     # ---------------------------------------------------------------- pairs
 
@@ -126,7 +134,7 @@ class PaneCall(Call):
     def argument(self, number: int) -> pl.Series:
         if not self._windows.apart:
             return self._rows_call.argument(number)
-        passed = self._chosen.passed
+        passed = self._windows.chosen.passed
         values = self._columns.values(self._arguments[number])
         return values if passed is None else values.filter(pl.Series(passed))
 
@@ -160,7 +168,7 @@ class PaneCall(Call):
 
     def _reduced(self, question: object, ufunc: np.ufunc, values: Callable[[], Array]) -> Array:
         """What *values*, one a row of the chunk, come to in each pair."""
-        chosen = self._chosen
+        chosen = self._windows.chosen
         panes = chosen.panes
 
         def of_panes() -> Array:

@@ -91,7 +91,8 @@ class ChosenRows(Answered):
     """The rows that a condition lets pass, as far as they are in panes.
 
     counts, starts : of each pane with such rows how many there are, and the first of them
-    owner, times   : of each pane as in `Panes`; keys are those that have such rows
+    owner, times   : of each pane as in `Panes`; `keys` are those that have such rows
+    key_places     : of each of these its place among the keys in `Panes`
     """
 
     def __init__(self, panes: Panes, passed: Mask | None) -> None:
@@ -114,7 +115,6 @@ class ChosenRows(Answered):
         opens[1:] = owners[1:] != owners[:-1]
         first_panes = np.flatnonzero(opens)
         self.key_places = owners.take(first_panes)
-        self.keys = panes.keys.take(self.key_places)
         self.owner = np.cumsum(opens) - 1
         self._firsts = self.starts.take(first_panes)
         lasts = np.append(self._firsts[1:], bounds[-1]) - 1
@@ -140,6 +140,11 @@ class ChosenRows(Answered):
         """What the values of each key come to."""
         found: Array = ufunc.reduceat(self.among(laid_out), self._firsts)
         return found
+
+    @cached_property
+    def keys(self) -> Numbers:
+        """The distinct keys, ascending."""
+        return self.panes.keys.take(self.key_places)
 
     @cached_property
     def last(self) -> int:
