@@ -129,7 +129,7 @@ class ChosenRows(Answered):
 
     def among(self, laid_out: Array) -> Array:
         """Return those of values, one a row as they are laid out, whose rows pass."""
-        return laid_out if self._laid_out is None else laid_out[self._laid_out]
+        return laid_out if self._laid_out is None else _where(self._laid_out, laid_out)
 
     def reduced(self, ufunc: np.ufunc, laid_out: Array) -> Array:
         """What the values of each pane come to; *laid_out* as for `among`."""
@@ -191,7 +191,7 @@ class ChosenRows(Answered):
         places = np.zeros(len(self.panes), np.int64)
         places[self.there] = np.arange(len(self.there))
         among = self.panes.pane_of
-        return places.take(among if self.passed is None else among[self.passed])
+        return places.take(among if self.passed is None else _where(self.passed, among))
 
 
 class WindowsOfPanes(Answered):
@@ -245,6 +245,11 @@ class WindowsOfPanes(Answered):
         last_of_pairs = self.reduced(np.maximum, last)
         # of one row's windows the later one comes later, as pairs do
         return np.argsort(last_of_pairs, kind="stable")
+
+
+def _where(mask: Mask, values: Array) -> Array:
+    """Return *values* where *mask* is true; an index of bools takes three times as long."""
+    return values.take(np.flatnonzero(mask))
 
 
 def _sorted(places: Numbers, bound: int) -> Numbers:

@@ -254,7 +254,7 @@ class IntervalKernel:
             "groups": self._groups.delta(full),
             **self._slots.delta(full),
             "clock": self._clock.delta(full),
-            "call": pl.DataFrame([pl.Series("now", [now]), pl.Series("earliest", [earliest])]),
+            "call": columnwise.beside([pl.Series("now", [now]), pl.Series("earliest", [earliest])]),
             **self._late.delta(full),
         }
         frames = {name: frame for name, frame in frames.items() if frame.height}
