@@ -1,4 +1,4 @@
-"""streams_100_*, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live,
+"""streams_100_*, streams_1000_mixed_cpu, create_stream_p95 and mem_*: what many streams cost, how soon a stream is live,
 and how much memory the services take.
 """
 
@@ -23,22 +23,24 @@ _STREAM = (
 )
 _LIVE = "CREATE STREAM {db}.s{n} TRIGGER AT_ONCE INTO {db}.w{n} AS SELECT _wstart, count(*) FROM {db}.m{n} PARTITION BY tbname INTERVAL(1s)"
 _MANY = 100
+_THOUSAND = 1000
 
 
 def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
     """CPU seconds of the stream jobs for a million rows: one stream over the table, a hundred that
-    ask the same, a hundred others.
+    ask the same, a hundred others, a thousand others.
     """
     equal = [_STREAM.format(db="many", n=n, where="", seconds=10) for n in range(_MANY)]
-    # 20 conditions, of which the strictest lets half of the rows pass, and 5 lengths
+    # 20 conditions, of which the strictest lets half of the rows pass, and 5 lengths of windows for
+    # the first hundred, 50 for all
     mixed = [
         _STREAM.format(
             db="mixed", n=n, where=f"WHERE voltage >= {200 + n % 20}", seconds=10 + n // 20 * 10
         )
-        for n in range(_MANY)
+        for n in range(_THOUSAND)
     ]
     one, hundred = _costs(stage, profile, "many", [equal[:1], equal[1:]])
-    (others,) = _costs(stage, profile, "mixed", [mixed])
+    others, thousand = _costs(stage, profile, "mixed", [mixed[:_MANY], mixed[_MANY:]])
     of = "against one, the same rows, core seconds of the service `spark` for a million rows"
     mode = stage.mode(names.ingest_topic("mixed"))
     note = f"{_MANY} streams with the same 10 s windows per table {of}"
@@ -46,6 +48,10 @@ def many_streams(stage: Stage, profile: Profile, record: Recorder) -> None:
     note = f"{_MANY} streams, no two with the same condition and length of windows, {of}"
     record.add(
         Line("streams_100_mixed_cpu", others, "s/M rows", baseline=one, mode=mode, note=note)
+    )
+    note = f"{_THOUSAND} streams, no two with the same condition and length of windows, {of}"
+    record.add(
+        Line("streams_1000_mixed_cpu", thousand, "s/M rows", baseline=one, mode=mode, note=note)
     )
     stage.drop("many")
     stage.drop("mixed")

@@ -15,6 +15,7 @@ import json
 import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from penstock.sql.plan import (
     Trigger,
 )
 from penstock.types import ColumnType
+from penstock.windows.context import KernelContext
 from penstock.windows.interval.kernel import IntervalKernel
 
 _DOUBLE = ColumnType("DOUBLE")
@@ -141,6 +143,32 @@ def throughput(name: str, made: StreamPlan, rows: int, tables: int, size: int) -
     }
 
 
+def mixed(count: int, tables: int = 250, size: int = 100_000) -> dict[str, Any]:
+    """CPU time of *count* kernels over the same rows, of 20 conditions and many lengths of windows,
+    no two alike; sums of these rows are rounded.
+    """
+    context = KernelContext()
+    made = plan("window_close")
+    kernels = []
+    for n in range(count):
+        length = Duration(10 + n // 20 * 10, "s")
+        other = replace(made, where=f"voltage >= {200 + n % 20}", window=Interval(length, length))
+        kernels.append(IntervalKernel(other, context=context))
+    worked = 0.0
+    for number, frame in enumerate(calls(6 * size, tables, size)):
+        begin = time.process_time()
+        with context.answers.among(frame, count):
+            for kernel in kernels:
+                kernel.apply(frame)
+        if number >= 3:  # by then most of them have published windows
+            worked += time.process_time() - begin
+    return {
+        "name": f"kernels_{count}_mixed",
+        "value": round(worked / (3 * size) * 1e6, 3),
+        "unit": "us/row of CPU time",
+    }
+
+
 def memory(tables: int) -> dict[str, Any]:
     before = _resident()
     kernel = IntervalKernel(plan("window_close"))
@@ -180,6 +208,9 @@ def main() -> None:
                 json.dumps(throughput(name, made, given.rows // size * size, given.tables, size)),
                 flush=True,
             )
+    for count in (1, 100, 1000):
+        if given.only in f"kernels_{count}_mixed":
+            print(json.dumps(mixed(count)), flush=True)
     if given.only in "kernel_memory":
         print(json.dumps(memory(1_000_000)), flush=True)
 

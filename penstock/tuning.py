@@ -49,6 +49,16 @@ PLACES_BESIDES = 256
 #: first looked at as bytes (not recorded where it was measured)
 BATCH_ROWS_VALIDATED_TOGETHER = 2_000
 
+# ---------------------------------------------------------------- panes instead of rows
+# docs/performance.md, "Many streams"
+
+#: streams over the same rows from which on these are laid out in panes
+STREAMS_SHARING_PANES = 4
+#: rows of a chunk from which on they are
+ROWS_LAID_OUT_IN_PANES = 256
+#: rows to a pane from which on wider windows are put together from panes that are there
+ROWS_PER_FINER_PANE = 16
+
 # ---------------------------------------------------------------- plain instead of compressed
 
 #: bytes of a frame of the link below which compression costs more than it saves (not recorded where

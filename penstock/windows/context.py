@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,21 +29,26 @@ class SharedAnswers:
         self._mine = threading.local()
 
     @contextlib.contextmanager
-    def among(self, rows: pl.DataFrame) -> Iterator[None]:
-        """Inside, what one stream finds out about *rows* is there for the next."""
+    def among(self, rows: pl.DataFrame, streams: int = 1) -> Iterator[None]:
+        """Inside, what one of so many *streams* finds out about *rows* is there for the next."""
         self._mine.rows = rows
         self._mine.answers = {}
+        self._mine.streams = streams
         try:
             yield
         finally:
             self._mine.rows = None
             self._mine.answers = {}
 
-    def get(self, rows: pl.DataFrame, question: str, make: Callable[[], T]) -> T:
+    def streams(self, rows: pl.DataFrame) -> int:
+        """How many streams are given these *rows*; 1 where nothing is shared."""
+        return self._mine.streams if getattr(self._mine, "rows", None) is rows else 1
+
+    def get(self, rows: pl.DataFrame, question: Hashable, make: Callable[[], T]) -> T:
         """The answer of who asked first the same *question* of the same *rows*."""
         if getattr(self._mine, "rows", None) is not rows:
             return make()
-        answers: dict[str, T] = self._mine.answers
+        answers: dict[Hashable, T] = self._mine.answers
         if question not in answers:
             answers[question] = make()
         return answers[question]

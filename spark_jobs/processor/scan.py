@@ -117,7 +117,7 @@ class ScanProcessor(PartitionProcessor):
             readers = _readers(streams, part.table_id)
             reading = [s for s in readers if not s.take_few(part.given, first, last)]
             if reading:
-                with self.worker.kernels.answers.among(part.rows):
+                with self.worker.kernels.answers.among(part.rows, len(reading)):
                     for stream in reading:
                         stream.apply(part.rows, first, last, batcher, newest([part]))
         batcher.flush()

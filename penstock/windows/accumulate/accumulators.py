@@ -76,10 +76,10 @@ class Number:
         if self.part.kind == "n":
             self._values[slots] = held + call.counts(number)
         elif self.part.kind == "sum":
-            self._values[slots] = call.summed(number, lambda: self._argument(call), held)
+            self._values[slots] = call.summed(number, self.part.dtype, held)
         else:
             self._values[slots] = self._into(
-                held, call.once((self.part.kind, number), lambda: self._extremes(call))
+                held, call.extremes(number, self.part.dtype, self._nothing, self._into)
             )
 
     def add_one(self, slot: int, value: Any) -> None:
@@ -100,19 +100,6 @@ class Number:
     def held(self, slot: int) -> Any:
         """What a slot has."""
         return self._values.item(slot)
-
-    def _argument(self, call: Call) -> Array:
-        x = call.argument(self.part.argument)
-        if x.dtype != self.part.dtype:
-            x = x.cast(self.part.dtype)
-        if x.null_count():
-            x = x.fill_null(pl.lit(self._nothing, dtype=self.part.dtype))
-        return x.to_numpy()
-
-    def _extremes(self, call: Call) -> Array:
-        found = np.full(len(call), self._nothing, self._values.dtype)
-        self._into.at(found, call.place, self._argument(call))
-        return found
 
     def put(self, slots: Numbers, partials: pl.DataFrame) -> None:
         self._values[slots] = partials.get_column(self._name).fill_null(self._nothing).to_numpy()

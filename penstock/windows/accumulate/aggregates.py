@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from penstock.sql.functions.exact import finite
@@ -372,7 +373,9 @@ def unwrapped(total: int, rough: float) -> int:
 
 
 def _if_finite(values: pl.Series) -> pl.Series | None:
-    return values if values.is_finite().all() else None
+    # a method of a Series that polars writes as an expression is a query of its own
+    found = values.is_finite() if values.null_count() else np.isfinite(values.to_numpy())
+    return values if found.all() else None
 
 
 def _sum_type(argument: ColumnType) -> pl.DataType:

@@ -276,7 +276,8 @@ class Slots:
             return
         saved = slots[self._saved[slots]]
         if len(saved):
-            self._gone.append(pl.DataFrame({"_g": self.group[saved], "_i": self.index[saved]}))
+            gone = [pl.Series("_g", self.group[saved]), pl.Series("_i", self.index[saved])]
+            self._gone.append(columnwise.beside(gone))
         self._live[slots] = False
         self._changed[slots] = False
         hashed = self._place[slots]

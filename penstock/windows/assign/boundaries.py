@@ -18,6 +18,7 @@ Int64 ticks.
 
 from __future__ import annotations
 
+import math
 import zoneinfo
 from typing import Literal
 
@@ -29,6 +30,8 @@ from penstock.sql.plan import TICKS_PER_SECOND, Duration, Interval
 
 Ticks = npt.NDArray[np.int64]
 _MONTHS_1900_TO_1970 = 70 * 12
+#: lengths that many grids are made of, in seconds
+_ROUND_SECONDS = (86_400, 3_600, 600, 60, 10, 1)
 _Family = Literal["fixed", "local", "calendar"]
 _FIXED_ZONES = ("UTC", "Etc/UTC", "Etc/GMT", "GMT", "Zulu", "Etc/Zulu", "Universal")
 
@@ -59,6 +62,17 @@ class Grid:
             window.size.ticks(precision) if self._family == self._size_family == "fixed" else 0
         )
         self._step_ticks = window.sliding.ticks(precision)
+
+    @property
+    def unit(self) -> int:
+        """A length in ticks of which windows begin and end at whole multiples only; 0: there is
+        none. Round where it can be, so that many grids have the same.
+        """
+        if not self.length:
+            return 0
+        common = math.gcd(self._step_ticks, self.length, self._offset_ticks)
+        second = TICKS_PER_SECOND[self._precision]
+        return next((s * second for s in _ROUND_SECONDS if not common % (s * second)), common)
 
     def _family_of(self, duration: Duration) -> _Family:
         if duration.natural:

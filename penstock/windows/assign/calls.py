@@ -34,7 +34,20 @@ T = TypeVar("T")
 _STARTS = 4
 
 
-class Call:
+class Answered:
+    """What has been found out about something that does not change."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, Any] = {}
+
+    def once(self, question: object, answer: Callable[[], T]) -> T:
+        """*answer*, worked out by who asks first."""
+        if question not in self._known:
+            self._known[question] = answer()
+        return self._known[question]  # type: ignore[no-any-return]
+
+
+class Call(Answered):
     """Prepared rows, and the windows they lie in.
 
     keys, key_of         : the distinct keys, ascending, and of each row its place among them owner,
@@ -52,27 +65,27 @@ class Call:
         self.tables = tables
         self._time = time
         self._grid = grid
-        self.keys, self.key_of = _distinct(keys)
+        self.keys, self.key_of = distinct(keys)
         if grid.tumbling:
             self._pair(None, grid.last(self.row_times))
         else:
             self._pair(*grid.assign(self.row_times))
 
     def _pair(self, positions: Numbers | None, indexes: Ticks) -> None:
+        super().__init__()
         self.positions = positions
         self._indexes = indexes
         owners = self.key_of if positions is None else self.key_of.take(positions)
-        windows, window_of = _distinct(indexes)
+        windows, window_of = distinct(indexes)
         if len(windows) == 1:
             self.place, pairs = _renumbered(owners, len(self.keys))
             self.owner = pairs
             self.index = windows.repeat(len(pairs))
         else:
-            codes, self.place = _distinct(owners * len(windows) + window_of)
+            codes, self.place = distinct(owners * len(windows) + window_of)
             self.owner = codes // len(windows)
             self.index = windows.take(codes - self.owner * len(windows))
         self.stops = self._grid.stops(self.index)
-        self._known: dict[object, Any] = {}
         self._sums: dict[tuple[int, object], list[tuple[Array, Array]]] = {}
 
     def without(self, dropped: Mask) -> Call:
@@ -96,6 +109,16 @@ class Call:
     def rows_of(self) -> Numbers:
         """Of each (row, window) the row's position."""
         return np.arange(self.rows.height) if self.positions is None else self.positions
+
+    @cached_property
+    def now(self) -> int:
+        """When the last row was appended."""
+        return int(self.rows.get_column("_now")[-1])
+
+    @cached_property
+    def told_late(self) -> bool:
+        """Whether the rows say themselves if they are late for their tables."""
+        return "_late" in self.rows.columns
 
     @cached_property
     def row_times(self) -> Ticks:
@@ -178,11 +201,9 @@ class Call:
         """An aggregate's argument of each of the lines."""
         return self.lines.get_column(f"_x{number}")
 
-    def once(self, question: object, answer: Callable[[], T]) -> T:
-        """*answer*, worked out by who asks first."""
-        if question not in self._known:
-            self._known[question] = answer()
-        return self._known[question]  # type: ignore[no-any-return]
+    def numbers(self, number: int, dtype: pl.DataType, nothing: float) -> Array:
+        """An aggregate's argument of each of the lines as machine numbers, *nothing* for NULL."""
+        return as_numbers(self.argument(number), dtype, nothing)
 
     def counts(self, number: int) -> Array:
         """How many rows of each pair have a value of the argument; -1: how many rows there are."""
@@ -195,34 +216,63 @@ class Call:
 
         return self.once(("n", number), count)
 
-    def summed(self, number: int, values: Callable[[], Array], before: Array) -> Array:
-        """What each pair's sum becomes that is *before* when the rows' *values* are added one by
-        one, in their order.
+    def extremes(self, number: int, dtype: pl.DataType, nothing: float, extreme: np.ufunc) -> Array:
+        """The least or greatest value of the argument in each pair, as *extreme* of two says;
+        *nothing* where there is none.
+        """
+
+        def find() -> Array:
+            values = self.numbers(number, dtype, nothing)
+            found = np.full(len(self), nothing, values.dtype)
+            extreme.at(found, self.place, values)
+            return found
+
+        return self.once((extreme, number), find)
+
+    def summed(self, number: int, dtype: pl.DataType, before: Array) -> Array:
+        """What each pair's sum becomes that is *before* when the rows' values are added one by one,
+        in their order.
 
         The order makes a sum of floats the same to the last bit however rows were cut into calls,
         so it has to begin with what was there. Mostly that is the same for all streams.
         """
         if before.dtype.kind in "iu":
-            return before + self.once(
-                ("sum", number), lambda: self._added(np.zeros_like(before), values())
-            )
+            return before + self.added(number, dtype)
         known = self._sums.setdefault((number, before.dtype.str), [])
         for start, total in known:
             if np.array_equal(start, before):
                 return total
-        total = self._added(before.copy(), values())
+        total = self._add(before.copy(), self.numbers(number, dtype, 0))
         if len(known) < _STARTS:
             known.append((before, total))
         return total
 
-    def _added(self, total: Array, values: Array) -> Array:
+    def added(self, number: int, dtype: pl.DataType) -> Array:
+        """What the values of each pair add up to, in any order."""
+
+        def add() -> Array:
+            values = self.numbers(number, dtype, 0)
+            return self._add(np.zeros(len(self), values.dtype), values)
+
+        return self.once(("sum", number, dtype), add)
+
+    def _add(self, total: Array, values: Array) -> Array:
         # What overflows is infinite, and NULL as a result.
         with np.errstate(over="ignore", invalid="ignore"):
             np.add.at(total, self.place, values)
         return total
 
 
-def _distinct(values: Numbers) -> tuple[Numbers, Numbers]:
+def as_numbers(values: pl.Series, dtype: pl.DataType, nothing: float) -> Array:
+    """*values* as machine numbers of a type, *nothing* for NULL."""
+    if values.dtype != dtype:
+        values = values.cast(dtype)
+    if values.null_count():
+        values = values.fill_null(pl.lit(nothing, dtype=dtype))
+    return values.to_numpy()
+
+
+def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
     """The distinct *values*, ascending, and of each value its place among them."""
     if len(values) <= 1:
         return values.astype(np.int64), np.zeros(len(values), np.int64)

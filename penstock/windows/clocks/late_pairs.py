@@ -27,14 +27,14 @@ class LatePairs:
 
     def advance(self, call: Call) -> None:
         """Take the times of the call's rows over into what is known of their tables."""
-        if self._judges_tables(call.rows):
+        if self._judges_tables(call):
             self._tables.advance(call.tables, call.row_times)
 
-    def _judges_tables(self, rows: pl.DataFrame) -> bool:
+    def _judges_tables(self, call: Call) -> bool:
         """Tell whether a row's being late for its table has to be found out here, and is not its
         group's matter.
         """
-        return not self._whole and "_late" not in rows.columns
+        return not self._whole and not call.told_late
 
     def find(self, call: Call, groups: Numbers, before: Ticks, over: Mask) -> Mask | None:
         """Find the pairs of row and window that are dropped: the window was over before the row's
@@ -44,8 +44,8 @@ class LatePairs:
             groups, before: of each key its group, and the group's highest time before the call.
             over: which pairs' windows are over now. Returns None if none is dropped.
         """
-        judged = self._judges_tables(call.rows)
-        told = not judged and "_late" in call.rows.columns
+        judged = self._judges_tables(call)
+        told = not judged and call.told_late
         if not (judged or told):  # then who is late for its table is late for its group
             suspects = call.descends | (call.lowest < before)
             if not (over & suspects.take(call.owner)).any():

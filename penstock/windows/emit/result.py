@@ -222,8 +222,8 @@ class Results:
                 mended.append(found)
         for name in self._floats:
             column = rows.get_column(name)
-            infinite = column.is_infinite()
-            if infinite.any():
+            if np.isinf(column.to_numpy()).any():  # without a query; NULL is NaN there
+                infinite = column.is_infinite()
                 nothing = pl.Series(name, [None], dtype=column.dtype)
                 mended.append(column.zip_with(~infinite.fill_null(value=False), nothing))
         return rows.with_columns(mended) if mended else rows

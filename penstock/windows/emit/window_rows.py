@@ -40,9 +40,10 @@ class WindowRows:
         """Do what `upserts` does, of windows' *partials* and, apart, their `_g`, `_wstart` and
         `_wend`.
         """
-        moment = pl.Series("_now", np.full(partials.height, now, np.int64))
-        finals = self._aggregates.finalise(partials, [])
-        return self.results.upserts(finals.hstack([*span, moment]))
+        beside = list(span)
+        if "_now" in self.results.reads:
+            beside.append(pl.Series("_now", np.full(partials.height, now, np.int64)))
+        return self.results.upserts(self._aggregates.finalise(partials, []).hstack(beside))
 
     def deletes(self, windows: pl.DataFrame) -> Made:
         """Return rows that take back what *windows* (`_g`, `_wstart`, `_wend`) had put."""

@@ -136,7 +136,8 @@ class IntervalKernel:
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = EmissionBuffer()
         if rows.height:
-            rows = without_clears(rows)
+            given = rows
+            rows = self._answers.get(given, "written", lambda: without_clears(given))
             self._counted.begin(rows)
             removed = self._answers.get(rows, "removed", lambda: _removed(rows))
             if removed is None:
@@ -162,15 +163,11 @@ class IntervalKernel:
 
     def _count(self, rows: pl.DataFrame, out: EmissionBuffer) -> None:
         """Count *rows* in their windows and publish what that changes."""
-        call, failed = (
-            self._answers.get(rows, self._reader.question, lambda: self._reader.call(rows))
-            if self._groups.common
-            else self._reader.call(rows)
-        )
+        call, failed = self._reader.call_among(rows, self._answers)
         out.failed += failed
         if call is None:
             return
-        self._publisher.now = int(call.rows.get_column("_now")[-1])
+        self._publisher.now = call.now
         groups = self._groups.of_keys(call.keys, lambda: call.keys[call.appeared])
         self._reserve()
         before = self._clock.highest.take(groups)
@@ -257,7 +254,7 @@ class IntervalKernel:
             "groups": self._groups.delta(full),
             **self._slots.delta(full),
             "clock": self._clock.delta(full),
-            "call": pl.DataFrame([pl.Series("now", [now]), pl.Series("earliest", [earliest])]),
+            "call": columnwise.beside([pl.Series("now", [now]), pl.Series("earliest", [earliest])]),
             **self._late.delta(full),
         }
         frames = {name: frame for name, frame in frames.items() if frame.height}

@@ -9,6 +9,7 @@ import polars as pl
 from penstock.windows.accumulate.aggregates import Aggregates
 from penstock.windows.assign.boundaries import Grid
 from penstock.windows.assign.calls import Call
+from penstock.windows.context import SharedAnswers
 from penstock.windows.emit.projection import Projection
 from penstock.windows.groups.groups import Groups
 from penstock.windows.groups.key_index import Numbers
@@ -16,6 +17,7 @@ from penstock.windows.groups.table_names import OneChild, TableNames
 from penstock.windows.rows import columnwise
 from penstock.windows.rows.counted import Counted
 from penstock.windows.rows.scope import FAILURES, Scope, evaluate
+from penstock.windows.rows.shared_rows import SharedRows
 
 
 class RowReader:
@@ -54,12 +56,35 @@ class RowReader:
         self._where = (
             Projection([scope.over_rows(plan.where).expr.alias("_pass")]) if plan.where else None
         )
+        self._shared = SharedRows(scope, grid, aggregates, groups, tables, self._where)
         self._child = OneChild(plan.source.child, tables) if plan.source.child is not None else None
         keys = groups.expressions
         self._expressions = Projection(
             [*keys, *aggregates.argument_expressions()],
             [*(None for _ in keys), *aggregates.quick_arguments()],
         )
+
+    def call_among(
+        self, rows: pl.DataFrame, answers: SharedAnswers
+    ) -> tuple[Call | None, list[pl.DataFrame]]:
+        """Do what `call` does, together with the other streams that are given these *rows*."""
+        if not self._groups.common:
+            return self.call(rows)
+        return answers.get(rows, self.question, lambda: self._ask(rows, answers))
+
+    def _ask(
+        self, rows: pl.DataFrame, answers: SharedAnswers
+    ) -> tuple[Call | None, list[pl.DataFrame]]:
+        shared = self._shared
+        if not (shared.able(rows, answers) and shared.evaluate(rows, answers)):
+            return self.call(rows)
+        return shared.call(rows, answers, lambda: self._call_of_rows(rows)), []
+
+    def _call_of_rows(self, rows: pl.DataFrame) -> Call:
+        """Return the call of rows of which some are known to count, and none fails."""
+        call, _ = self.call(rows)
+        assert call is not None
+        return call
 
     def call(self, rows: pl.DataFrame) -> tuple[Call | None, list[pl.DataFrame]]:
         """Return the call that *rows* make, if WHERE passes any, and the rows that fail."""

@@ -145,3 +145,26 @@ def test_other_precisions_count_their_own_ticks(precision):
     assert windows(grid("1n", precision=precision), ms("2024-05-17") * factor) == [
         (0, ms("2024-05-01") * factor, ms("2024-06-01") * factor)
     ]
+
+
+@pytest.mark.parametrize(
+    ("clause", "unit"),
+    [
+        ({"size": "10s"}, 10_000),
+        ({"size": "90s"}, 10_000),
+        ({"size": "7s"}, 1_000),
+        ({"size": "10s", "sliding": "4s"}, 1_000),
+        ({"size": "2h"}, 3_600_000),
+        ({"size": "1m", "offset": "3s"}, 1_000),
+        ({"size": "150a"}, 150),
+        ({"size": "1d"}, 86_400_000),
+        ({"size": "1d", "zone": "Europe/Berlin"}, 0),
+        ({"size": "1n"}, 0),
+    ],
+)
+def test_windows_begin_and_end_at_whole_multiples_of_the_unit(clause, unit):
+    made = grid(**clause)
+    assert made.unit == unit
+    if unit:
+        starts, ends = made.bounds(np.arange(-3, 3))
+        assert not (starts % unit).any() and not (ends % unit).any()
