@@ -10,22 +10,29 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import BusError
+from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
 from penstock.storage.checkpoints import directory_of
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode
-from spark_jobs.settings import SparkSettings
+from spark_jobs.settings import SHORTEST_EPOCH_SECONDS, SparkSettings
+
+#: what a task does with its batches
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 #: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives
 #: back what a burst took (docs/performance.md)
@@ -192,6 +199,19 @@ class SparkSessions:
                 own.conf.set(key, value)
         return cls(settings, context, sessions)
 
+    def when_gone(self, gone: Callable[[], object]) -> None:
+        """Call *gone* as soon as the JVM has ended: a call into it would notice at the next look
+        only.
+        """
+        # there is no public way
+        process = self.context._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001
+
+        def watch() -> None:
+            process.wait()
+            gone()
+
+        threading.Thread(target=vital.run(watch), name="jvm", daemon=True).start()
+
     def slots(self) -> int:
         """Task slots that exist now."""
         return (
@@ -217,25 +237,15 @@ class SparkSessions:
             BusError: Spark refuses, with its reason.
         """
         try:
-            writer = (
-                self._records(topic, mode, at_once)
-                .mapInArrow(operator, "value binary")
-                .writeStream.format("noop")
-            )
-            writer = writer.queryName(f"{topic} {mode}").option(
-                "checkpointLocation", self.settings.checkpoint(topic, topic_id)
-            )
             if mode == "microbatch":
                 self.of[mode].conf.set(
                     _AT_ONCE, str(at_once)
                 )  # a query takes its session's settings over when it starts
-                return writer.outputMode("append").trigger(availableNow=True).start()
-            epoch = f"{round(self.settings.epoch_seconds * 1000)} milliseconds"
-            trigger: Any = writer.outputMode(
-                "update"
-            ).trigger  # its overloads do not know real time
-            query: StreamingQuery = trigger(realTime=epoch).start()
-            return query
+            records = self._records(topic, mode, at_once)
+            checkpoint = self.settings.checkpoint(topic, topic_id)
+            return self._start(
+                records, operator, mode, f"{topic} {mode}", checkpoint, self.settings.epoch_seconds
+            )
         except (Py4JNetworkError, ConnectionError):
             raise  # the JVM is gone, and with it the use of this process
         except Exception as refused:
@@ -243,12 +253,42 @@ class SparkSessions:
                 f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True
             ) from refused
 
-    def _records(self, topic: str, mode: Mode, at_once: int) -> DataFrame:
+    def rehearse(self, topic: str, operator: Work, checkpoint: str) -> StreamingQuery:
+        """Start a query in real time over what comes to *topic* from now on, with epochs as short
+        as they may be.
+        """
+        records = self._records(topic, "realtime", 1, since="latest")
+        return self._start(
+            records, operator, "realtime", "rehearsal", checkpoint, SHORTEST_EPOCH_SECONDS
+        )
+
+    def _start(
+        self,
+        records: DataFrame,
+        operator: Work,
+        mode: Mode,
+        name: str,
+        checkpoint: str,
+        epoch_seconds: float,
+    ) -> StreamingQuery:
+        writer = records.mapInArrow(operator, "value binary").writeStream.format("noop")
+        writer = writer.queryName(name).option("checkpointLocation", checkpoint)
+        if mode == "microbatch":
+            return writer.outputMode("append").trigger(availableNow=True).start()
+        epoch = f"{round(epoch_seconds * 1000)} milliseconds"
+        # its overloads do not know real time
+        trigger: Any = writer.outputMode("update").trigger
+        query: StreamingQuery = trigger(realTime=epoch).start()
+        return query
+
+    def _records(
+        self, topic: str, mode: Mode, at_once: int, *, since: str = "earliest"
+    ) -> DataFrame:
         options = {
             "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
             **{f"kafka.{name}": value for name, value in self.settings.kafka_java_options.items()},
             "subscribe": topic,
-            "startingOffsets": "earliest",
+            "startingOffsets": since,
             # what is missing below is the operator's to judge: its own position is the authority
             "failOnDataLoss": "false",
             "kafka.max.partition.fetch.bytes": str(4 << 20),
