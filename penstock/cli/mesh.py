@@ -14,7 +14,7 @@ from rich.live import Live
 from penstock import bus, names
 from penstock.auth.tokens import LOGIN_S, Tokens
 from penstock.cli import app
-from penstock.cli.display import services_table
+from penstock.cli.display import add_remarks, services_table
 from penstock.cli.options import DATA_DIR, DataDir
 from penstock.config.settings import Settings
 from penstock.errors import BusError, ConfigError
@@ -85,6 +85,14 @@ def up(
             help="restart a service that does not answer for so long; 0: never",
         ),
     ] = 20.0,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            envvar="PENSTOCK_STANDBY",
+            help="a second process of the stream jobs takes over in seconds; some 0.7 GB",
+        ),
+    ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
@@ -101,6 +109,7 @@ def up(
         environment,
         open_kafka,
         silent_seconds,
+        standby,
     )
     check_services(options.services)
     check_nodes(nodes, os.environ)
@@ -149,6 +158,7 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
             + (f"; {len(left)} processes are left: `penstock down`" if left else "")
         )
         raise typer.Exit(1)
+    add_remarks(state)
     Console(highlight=False).print(services_table(state, memory=True))
     raise typer.Exit(0 if state["ready"] else 1)
 
@@ -275,6 +285,7 @@ def _up_detached(layout: Layout, options: Options, port_base: str, own: list[str
         open_kafka=options.open_kafka,
         tied=False,
         silent_seconds=options.silent_seconds,
+        standby=options.standby,
     )
     state: dict[str, Any] = {}
     with Live(console=_console, auto_refresh=False) as live:

@@ -195,6 +195,7 @@ def launch(
     tied: bool = True,
     silent_seconds: float | None = None,
     open_kafka: bool = False,
+    standby: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
@@ -221,6 +222,7 @@ def launch(
     ]
     command += ["--safe"] if safe else []
     command += ["--open-kafka"] if open_kafka else []
+    command += ["--standby"] if standby else []
     command += ["--silent-seconds", str(silent_seconds)] if silent_seconds is not None else []
     with open(
         layout.log("supervisor"),
@@ -273,6 +275,7 @@ def running_mesh(
     nodes: int = 0,
     silent_seconds: float | None = None,
     open_kafka: bool = False,
+    standby: bool = False,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each
     service, *nodes* are of stream tables.
@@ -294,6 +297,7 @@ def running_mesh(
         nodes=nodes,
         silent_seconds=silent_seconds,
         open_kafka=open_kafka,
+        standby=standby,
     )
     try:
         settings: Mapping[str, str] = {}

@@ -17,10 +17,11 @@ import pytest
 
 from penstock.mesh import supervisor
 from penstock.mesh.layout import Layout, free_ports
+from penstock.mesh.restarts import pause
 from penstock.mesh.running import RunningMesh
 from penstock.mesh.services import Options, ServicePlan, _ask
 from penstock.mesh.state import read_state
-from penstock.mesh.supervisor import Supervisor, pause, stop_mesh
+from penstock.mesh.supervisor import Supervisor, stop_mesh
 from penstock.runtime.mesh_members import members
 
 SERVICE = """
@@ -166,3 +167,9 @@ def test_who_dies_young_waits_longer_each_time() -> None:
 def test_who_was_healthy_for_a_while_is_back_at_once_and_begins_anew() -> None:
     assert pause(30.0, healthy=10.0) == 0.0
     assert pause(pause(30.0, healthy=3600.0), healthy=0.0) == 0.5
+
+
+def test_the_next_standby_leaves_the_processors_to_the_one_that_takes_over() -> None:
+    assert pause(0.0, healthy=10.0, has_twin=True) == 10.0
+    # whoever cannot start waits as any other
+    assert pause(0.0, healthy=2.0, has_twin=True) == 0.5
