@@ -17,6 +17,7 @@ from bench import (
     kinds,
     latency,
     partitions,
+    recovery,
     select,
     state,
     tables,
@@ -105,6 +106,10 @@ def _select(profile: Profile, record: Recorder, chosen: str) -> None:
         _attempt("select", record, lambda: select.measure(profile, record))
 
 
+def _recovery(profile: Profile, record: Recorder, chosen: str) -> None:
+    _attempt("recovery", record, lambda: recovery.measure(profile, record, chosen))
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "crossovers": crossovers.measure,
     "windows": _windows,
@@ -112,6 +117,7 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "federation": federation.measure,
     "tables": _tables,
     "select": _select,
+    "recovery": _recovery,
 }
 
 
