@@ -19,11 +19,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import names
 from penstock.runtime import log, vital
+from spark_jobs.queries import Wanted
 from spark_jobs.session import SparkSessions
 
 #: a rehearsal that has not come through its first epoch by then has shown what it can
 _PATIENCE_SECONDS = 90.0
 _LOOK_SECONDS = 0.2
+_EXCHANGE = Wanted(names.EXCHANGE, names.BUILT_IN_TOPICS[names.EXCHANGE], 0)
 _log = log.get(__name__)
 
 
@@ -68,7 +70,7 @@ class Rehearsal:
     def _play(self) -> None:
         scratch = tempfile.mkdtemp(prefix="rehearsal-")
         try:
-            query = self._sessions.rehearse(names.EXCHANGE, pass_by, scratch)
+            query = self._sessions.rehearse(_EXCHANGE, pass_by, scratch)
             try:
                 self._watch(query)
             finally:

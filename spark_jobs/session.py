@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +26,10 @@ from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
 from penstock.storage.checkpoints import directory_of
+from spark_jobs.begins import starting_offsets
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
-from spark_jobs.queries import Mode
+from spark_jobs.queries import Mode, Wanted
 from spark_jobs.settings import SHORTEST_EPOCH_SECONDS, SparkSettings
 
 #: what a task does with its batches
@@ -160,6 +161,19 @@ def _options(settings: SparkSettings) -> dict[str, str]:
     }
 
 
+def _is_new(wanted: Wanted) -> str:
+    """Return a condition on records of a topic: their offset is not below the position that
+    `note_positions` has told last. Pure.
+    """
+    name = f"concat('{_position_name(wanted, '')}', partition)"
+    return f"offset >= cast(reflect('java.lang.Long', 'getLong', {name}, 0L) AS bigint)"
+
+
+def _position_name(wanted: Wanted, partition: int | str) -> str:
+    """Return the Java system property that a partition's position is in. Pure."""
+    return f"penstock.position.{wanted.topic}.{wanted.id}-{partition}"
+
+
 @dataclass
 class SparkSessions:
     """A session per mode, over one context."""
@@ -212,6 +226,19 @@ class SparkSessions:
 
         threading.Thread(target=vital.run(watch), name="jvm", daemon=True).start()
 
+    def note_positions(self, found: Iterable[tuple[Wanted, dict[int, int]]]) -> None:
+        """Tell the JVM how far the state files are, by topic and partition: a task that is tried
+        again begins where its epoch did, and need not hand over what lies below. Executors of a
+        cluster are other JVMs; they hand over all.
+        """
+        lines = [
+            f"{_position_name(wanted, partition)}={offset}\n"
+            for wanted, positions in found
+            for partition, offset in positions.items()
+        ]
+        java = self.context._jvm.java  # type: ignore[union-attr]  # noqa: SLF001
+        java.lang.System.getProperties().load(java.io.StringReader("".join(lines)))
+
     def slots(self) -> int:
         """Task slots that exist now."""
         return (
@@ -228,21 +255,33 @@ class SparkSessions:
         self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001
 
     def query(
-        self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int
+        self,
+        wanted: Wanted,
+        mode: Mode,
+        operator: Operator,
+        at_once: int,
+        first: dict[int, int],
     ) -> StreamingQuery:
-        """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed
-        over together.
+        """Start reading a topic into *operator*.
+
+        Args:
+            wanted: the topic; its checkpoint must be empty.
+            mode: in real time, or a backlog in micro-batches.
+            operator: what is done with the records.
+            at_once: records of a backlog that are handed over together.
+            first: the offset to begin at, by partition.
 
         Raises:
             BusError: Spark refuses, with its reason.
         """
+        topic = wanted.topic
         try:
             if mode == "microbatch":
                 self.of[mode].conf.set(
                     _AT_ONCE, str(at_once)
                 )  # a query takes its session's settings over when it starts
-            records = self._records(topic, mode, at_once)
-            checkpoint = self.settings.checkpoint(topic, topic_id)
+            records = self._records(wanted, mode, at_once, since=starting_offsets(topic, first))
+            checkpoint = self.settings.checkpoint(topic, wanted.id)
             return self._start(
                 records, operator, mode, f"{topic} {mode}", checkpoint, self.settings.epoch_seconds
             )
@@ -253,11 +292,11 @@ class SparkSessions:
                 f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True
             ) from refused
 
-    def rehearse(self, topic: str, operator: Work, checkpoint: str) -> StreamingQuery:
-        """Start a query in real time over what comes to *topic* from now on, with epochs as short
+    def rehearse(self, wanted: Wanted, operator: Work, checkpoint: str) -> StreamingQuery:
+        """Start a query in real time over what comes to a topic from now on, with epochs as short
         as they may be.
         """
-        records = self._records(topic, "realtime", 1, since="latest")
+        records = self._records(wanted, "realtime", 1, since="latest")
         return self._start(
             records, operator, "realtime", "rehearsal", checkpoint, SHORTEST_EPOCH_SECONDS
         )
@@ -281,13 +320,11 @@ class SparkSessions:
         query: StreamingQuery = trigger(realTime=epoch).start()
         return query
 
-    def _records(
-        self, topic: str, mode: Mode, at_once: int, *, since: str = "earliest"
-    ) -> DataFrame:
+    def _records(self, wanted: Wanted, mode: Mode, at_once: int, *, since: str) -> DataFrame:
         options = {
             "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
             **{f"kafka.{name}": value for name, value in self.settings.kafka_java_options.items()},
-            "subscribe": topic,
+            "subscribe": wanted.topic,
             "startingOffsets": since,
             # what is missing below is the operator's to judge: its own position is the authority
             "failOnDataLoss": "false",
@@ -306,7 +343,7 @@ class SparkSessions:
             return loaded.selectExpr(*_COLUMNS)
         # Spark hands two rows over when a third has come: the filler behind a record sends it off
         # and goes with the next one, and the very first record of a task has one in front
-        numbered = loaded.selectExpr(
+        numbered = loaded.where(_is_new(wanted)).selectExpr(
             *_COLUMNS, f"monotonically_increasing_id() & {_ROW_OF_TASK} AS row"
         )
         record = "struct(place, time, value)"
