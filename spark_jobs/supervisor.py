@@ -56,6 +56,8 @@ class _Query:
     progress: Progress
     reading: bool = False
     dead: set[int] = field(default_factory=set)
+    #: positions at which the JVM was told last how far the state is
+    noted: dict[str, int] = field(default_factory=dict)
 
     def running(self) -> Running:
         return Running(self.wanted, self.mode, True, self.progress.lag)
@@ -172,10 +174,20 @@ class QuerySupervisor:
         self._report_readiness(wanted, starved)
 
     def _note_positions(self) -> None:
-        """Tell the JVM how far the state on this machine is."""
-        if self._settings.master == "local" and directory_of(self._settings.state_dir):
-            running = [q.wanted for q in self._queries.values() if q.mode == "realtime"]
-            self._sessions.note_positions((w, begins(self._settings, w)) for w in running)
+        """Tell the JVM how far the state on this machine is, of topics in which it has moved."""
+        if self._settings.master != "local" or not directory_of(self._settings.state_dir):
+            return
+        moved = [
+            q
+            for q in self._queries.values()
+            if q.mode == "realtime" and q.noted != q.progress.positions
+        ]
+        if moved:
+            self._sessions.note_positions(
+                (q.wanted, begins(self._settings, q.wanted)) for q in moved
+            )
+        for query in moved:
+            query.noted = query.progress.positions
 
     def _report_readiness(self, wanted: dict[str, Wanted], starved: list[Wanted]) -> None:
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]

@@ -306,10 +306,16 @@ def test_the_jvm_hears_how_far_the_state_is(driver):
 
     def save() -> None:
         (state / file_name(11, full=False)).touch()
+        driver.redis.hset(names.query_progress(TOPIC), "0", 11)
         driver.clock.advance(3)
 
-    driver.play(driver.all_begun, save, lambda: None)
-    assert driver.sessions.positions[TOPIC] == {0: 11, 1: EARLIEST}
+    def rest() -> None:
+        assert driver.sessions.positions == {TOPIC: {0: 11, 1: EARLIEST}}
+        driver.sessions.positions = {}
+        driver.clock.advance(3)
+
+    driver.play(driver.all_begun, save, rest, lambda: None)
+    assert driver.sessions.positions == {}  # of topics at rest it hears nothing
 
 
 def test_the_query_of_a_dropped_topic_ends_and_leaves_nothing(driver, tmp_path):
