@@ -280,15 +280,15 @@ class QuerySupervisor:
             self._queries.pop(topic)
             failure = query.handle.exception()
             if failure is not None:
-                self._note_failure(topic, str(failure), now)
+                self._note_failure(topic, str(failure), now, now - query.progress.started)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
                 self._redis.hdel(names.query_progress(topic), _CATCHING_UP)
                 self._lags_at = 0.0
                 self._lags.by_topic.pop(topic, None)
 
-    def _note_failure(self, topic: str, reason: str, now: float) -> None:
-        self._failures[topic] = self._failures.get(topic, Failures()).another(now)
+    def _note_failure(self, topic: str, reason: str, now: float, ran: float = 0.0) -> None:
+        self._failures[topic] = self._failures.get(topic, Failures()).another(now, ran)
         self._restarts.labels(topic).inc()
         _log.error(
             "query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count
