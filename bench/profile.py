@@ -29,6 +29,7 @@ class Profile:
     state_tables: int
     history_rows: int
     select_rows: int
+    kills: int
 
 
 PROFILES = {
@@ -49,6 +50,7 @@ PROFILES = {
         state_tables=1_000_000,
         history_rows=50_000_000,
         select_rows=5_000_000,
+        kills=20,
     ),
     "short": Profile(
         "short",
@@ -67,6 +69,7 @@ PROFILES = {
         state_tables=1_000_000,
         history_rows=20_000_000,
         select_rows=5_000_000,
+        kills=5,
     ),
     "quick": Profile(
         "quick",
@@ -85,5 +88,6 @@ PROFILES = {
         state_tables=50_000,
         history_rows=5_000_000,
         select_rows=500_000,
+        kills=2,
     ),
 }

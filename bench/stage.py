@@ -180,13 +180,20 @@ def stage(
     services: tuple[str, ...] = ALL_SERVICES,
     environment: Mapping[str, str] | None = None,
     nodes: int = 0,
+    *,
+    standby: bool = False,
 ) -> Iterator[Stage]:
     """A fresh mesh for the length of a `with`; its data is removed afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
     try:
         # held processes do not answer, and are not to be started again for it
         with running_mesh(
-            directory, services=services, environment=environment, nodes=nodes, silent_seconds=0
+            directory,
+            services=services,
+            environment=environment,
+            nodes=nodes,
+            silent_seconds=0,
+            standby=standby,
         ) as mesh:
             catalog = CatalogReader(mesh.kafka_bootstrap, client_id="bench", children=False).start()
             client = connect(

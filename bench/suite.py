@@ -17,6 +17,7 @@ from bench import (
     kinds,
     latency,
     partitions,
+    recovery,
     select,
     start,
     state,
@@ -111,6 +112,10 @@ def _select(profile: Profile, record: Recorder, chosen: str) -> None:
         _attempt("select", record, lambda: select.measure(profile, record))
 
 
+def _recovery(profile: Profile, record: Recorder, chosen: str) -> None:
+    _attempt("recovery", record, lambda: recovery.measure(profile, record, chosen))
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "crossovers": crossovers.measure,
     "windows": _windows,
@@ -119,6 +124,7 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "tables": _tables,
     "select": _select,
     "start": _start,
+    "recovery": _recovery,
 }
 
 

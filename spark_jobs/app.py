@@ -12,12 +12,14 @@ from penstock.bus import Admin, Publisher
 from penstock.coordination import redis_link
 from penstock.runtime import log, vital
 from penstock.runtime.clock import SystemClock
+from penstock.runtime.health import Health
 from penstock.service import Service
 from spark_jobs.controls import Controls
 from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership
 from spark_jobs.queries import topics_to_read
 from spark_jobs.recovery import recover
+from spark_jobs.rehearsal import Rehearsal
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.supervisor import QuerySupervisor
@@ -38,6 +40,7 @@ def run(settings: SparkSettings) -> int:
         sessions = SparkSessions.start(settings)
         # Spark has set a handler of its own
         service.hear_signals()
+        sessions.when_gone(_end_at_once)
         health.ready("session")
         catalog = service.read_catalog(children=False, client_id="spark-driver")
         client = redis_link.connect(settings, decode_responses=True, socket_timeout=5)
@@ -56,10 +59,7 @@ def run(settings: SparkSettings) -> int:
             registry=health.registry,
         )
         held.labels("jobs").set_function(lambda: float(leadership.lease.held))
-        # a node that stands by has all that it needs: ready
-        if not leadership.wait(
-            stop, lambda why: health.ready("queries", bool(why) and "Redis" not in why, why)
-        ):
+        if not _lead(leadership, health, stop, Rehearsal(sessions)):
             return 0
         health.ready("queries", False, "starting")
         recover(settings, list(topics_to_read(catalog.catalog).values()))
@@ -104,6 +104,25 @@ def run(settings: SparkSettings) -> int:
         leadership.release()
         publisher.close()
     return 0
+
+
+def _lead(
+    leadership: Leadership, health: Health, stop: threading.Event, rehearsal: Rehearsal
+) -> bool:
+    """Return True once this process runs the jobs, False when *stop* came first. Who stands by
+    rehearses, and is ready then: it has all that it needs.
+    """
+
+    def waiting(why: str) -> None:
+        stands_by = bool(why) and "Redis" not in why
+        if stands_by:
+            rehearsal.begin()
+        health.ready("queries", stands_by and rehearsal.is_over, why)
+
+    try:
+        return leadership.wait(stop, waiting)
+    finally:
+        rehearsal.end()
 
 
 def _end_at_once() -> NoReturn:

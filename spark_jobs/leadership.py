@@ -3,17 +3,16 @@
 Taking over waits until the lease has run out, except from a predecessor of this machine that is
 dead, whose Python workers are ended first. The workers look at the lease themselves
 (`spark_jobs.guard`), so that those of a node that slept stop before they publish again. While
-nobody stands by, Redis being away is no reason to stop: nobody could take over. Where somebody
-does, a holder that cannot renew stops when its time is over. Refused: going on when somebody else
-has led in between.
+nobody stands by elsewhere, Redis being away is no reason to stop: nobody could take over. Where
+somebody does, a holder that cannot renew stops when its time is over. A standby on the holder's own
+machine needs no such promise: it sees whether the holder lives, and ends one that does not renew
+its lease. Refused: going on when somebody else has led in between.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,9 +25,13 @@ from penstock.errors import LeaseLost, RemoteError
 from penstock.runtime import log, vital
 from penstock.runtime.clock import Clock
 from penstock.runtime.mesh_members import members
+from spark_jobs.holder import Holding, this_machine
 
 LEASE = "jobs"
+#: between two looks at the lease; the end of a holder on this machine is noticed at once
 _ASK_SECONDS = 0.3
+#: the same when that has just ended
+_SOON_SECONDS = 0.05
 _log = log.get(__name__)
 
 
@@ -49,16 +52,14 @@ class Leadership:
         self._clock = clock
         self._node = node
         self._data_dir = data_dir
-        about = {
-            "node": node,
-            "machine": _machine(),
-            "pid": os.getpid(),
-            "started": psutil.Process().create_time(),
-        }
-        self.lease = Lease(client, LEASE, ttl=ttl, address=json.dumps(about), clock=clock)
+        mine = Holding(node, this_machine(), os.getpid(), psutil.Process().create_time())
+        self.lease = Lease(client, LEASE, ttl=ttl, address=mine.to_address(), clock=clock)
         self._on_lost = on_lost
         self._epoch = 0
         self._waited_since = 0.0
+        #: whom this process has seen holding the lease last
+        self._known: Holding | None = None
+        self._free_since: float | None = None
         self._strict = False
         self._halt = threading.Event()
 
@@ -80,21 +81,24 @@ class Leadership:
                     threading.Thread(target=self._hold, name="leadership", daemon=True).start()
                     _log.info("leading the jobs", epoch=self._epoch, node=self._node)
                     return True
-                holder = self.lease.holder()
-                why = (
-                    ""
-                    if holder is None
-                    else f"node {json.loads(holder.address)['node']} runs the jobs"
-                )
-                self._redis.set(names.standby(), self._node, px=int(self.lease.ttl * 3000))
+                why = self._stand_by()
             except (RemoteError, redis.RedisError) as down:
                 why = f"Redis does not answer: {down}"
+                self._free_since = None
             if why != shown:
                 _log.info("standing by", why=why)
                 shown = why
             waiting(why)
-            stop.wait(_ASK_SECONDS)
+            self._pause(stop)
         return False
+
+    def _pause(self, stop: threading.Event) -> None:
+        """Wait until the next look at the lease."""
+        known = self._known
+        if known is not None and known.is_dead():
+            stop.wait(min(_SOON_SECONDS, _ASK_SECONDS))
+        elif known is None or not known.wait(_ASK_SECONDS):
+            stop.wait(_ASK_SECONDS)
 
     def release(self) -> None:
         """Let a standby take over at once."""
@@ -108,46 +112,59 @@ class Leadership:
             )
 
     def _take(self) -> bool:
-        holder = self.lease.holder()
-        if holder is not None and not (self._is_dead(holder.address) and self.lease.revoke(holder)):
-            return False
-        if (
-            holder is None
-            and self._others()
-            and self._clock.monotonic() - self._waited_since < self.lease.ttl / 2
-        ):
-            return False  # workers of a node that sleeps have to see first that somebody stands by
+        found = self.lease.holder()
+        if found is None:
+            if not self._may_take_free():
+                return False
+        else:
+            self._free_since = None
+            self._known = Holding.from_address(found.address)
+            if not (self._known.is_dead() and self.lease.revoke(found)):
+                return False
         if not self.lease.acquire():
             return False
         self._end_workers()
         return True
+
+    def _may_take_free(self) -> bool:
+        """Whether a lease that nobody holds may be taken now."""
+        now = self._clock.monotonic()
+        if self._free_since is None:
+            self._free_since = now
+        if self._known is not None and self._known.lives_here():
+            # after a sleep of the whole machine it renews within a third of the lease
+            if now - self._free_since < self.lease.ttl / 2:
+                return False
+            _log.warning("whoever ran the jobs does not renew the lease", pid=self._known.pid)
+            self._known.end()
+            return False
+        # workers of a node that sleeps have to see first that somebody stands by
+        return not (self._others() and now - self._waited_since < self.lease.ttl / 2)
+
+    def _stand_by(self) -> str:
+        """Say that this process waits, to those who cannot see it; whom it waits for."""
+        known = self._known
+        if known is None or not known.lives_here():
+            self._redis.set(names.standby(), self._node, px=int(self.lease.ttl * 3000))
+        if known is None or self._free_since is not None:
+            return ""
+        return f"node {known.node} runs the jobs"
 
     def _others(self) -> bool:
         """Whether another node has run the jobs, and has not said that it stopped."""
         fields = [str(f) for f in self._redis.hkeys(names.nodes())]
         return any(f.endswith(":spark") and f != f"{self._node}:spark" for f in fields)
 
-    @staticmethod
-    def _is_dead(address: str) -> bool:
-        """Whether the holder was a process of this machine that is no more."""
-        about = json.loads(address)
-        if about["machine"] != _machine():
-            return False
-        try:
-            return bool(psutil.Process(about["pid"]).create_time() != about["started"])
-        except psutil.NoSuchProcess:
-            return True
-
     def _end_workers(self) -> None:
         """End Python workers that a dead driver of this mesh has left: they would publish beside
         ours.
         """
         left = []
+        mine = {process.pid for process in psutil.Process().children(recursive=True)}
         for process in members(self._data_dir):
             try:
-                if (
-                    "spark_jobs.daemon" in process.cmdline()
-                ):  # as an argument of its own: the JVM has it inside of another
+                # as an argument of its own: the JVM has it inside of another
+                if process.pid not in mine and "spark_jobs.daemon" in process.cmdline():
                     process.kill()
                     left.append(process)
             except psutil.Error:
@@ -195,13 +212,3 @@ class Leadership:
                 self.lease.release()
             return False
         return True
-
-
-def _machine() -> str:
-    """Where process ids mean the same: this boot of this machine, and the container."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    return (
-        f"{boot.read_text(encoding='utf-8').strip()} {os.readlink('/proc/self/ns/pid')}"
-        if boot.exists()
-        else str(uuid.getnode())
-    )

@@ -1,8 +1,9 @@
 """Which queries should run, and in which mode: pure decisions of the supervisor.
 
 One query per ingestion topic and one for the exchange. A query that is far behind catches up in
-micro-batches; one that has caught up runs in real time. One that failed is started again after a
-pause that doubles. Refused: a query for which there are no task slots left.
+micro-batches; one that has caught up runs in real time. One that failed is started again: at once
+if it had run for a while, else after a pause that doubles. Refused: a query for which there are no
+task slots left.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ Mode = Literal["realtime", "microbatch"]
 SPARE_SLOTS = 2
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
+#: a query that ran for so long did not fail of how it begins: a pause would only keep results
+#: waiting
+_GROWN_UP = 10.0
 #: an hour of quiet forgives earlier failures
 _FORGIVEN = 3600.0
 
@@ -105,16 +109,22 @@ def _stops(
 
 @dataclass(frozen=True)
 class Failures:
-    """How often a query has failed of late, and when it may be tried again."""
+    """How often a query has failed of late, when it last did, and how long it pauses then."""
 
     count: int = 0
     last: float = float("-inf")
+    pause: float = 0.0
 
-    def another(self, now: float) -> Failures:
-        return Failures(1 if now - self.last > _FORGIVEN else self.count + 1, now)
+    def another(self, now: float, ran: float = 0.0) -> Failures:
+        """Return what there is after a failure at *now* of a query that ran for *ran* seconds."""
+        forgiven = now - self.last > _FORGIVEN
+        pause = _FIRST_PAUSE
+        if ran >= _GROWN_UP:
+            pause = 0.0
+        elif self.pause and not forgiven:
+            pause = min(self.pause * 2, _LONGEST_PAUSE)
+        return Failures(1 if forgiven else self.count + 1, now, pause)
 
     def may_start(self, now: float) -> bool:
         """Whether the pause after the last failure is over."""
-        if not self.count:
-            return True
-        return now >= self.last + min(_FIRST_PAUSE * 2.0 ** (self.count - 1), _LONGEST_PAUSE)
+        return now >= self.last + self.pause

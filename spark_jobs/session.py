@@ -10,22 +10,30 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import BusError
+from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
 from penstock.storage.checkpoints import directory_of
+from spark_jobs.begins import starting_offsets
 from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
-from spark_jobs.queries import Mode
-from spark_jobs.settings import SparkSettings
+from spark_jobs.queries import Mode, Wanted
+from spark_jobs.settings import SHORTEST_EPOCH_SECONDS, SparkSettings
+
+#: what a task does with its batches
+Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 #: the records of a backlog outlive a young collection; G1 takes them without stopping, and gives
 #: back what a burst took (docs/performance.md)
@@ -153,6 +161,19 @@ def _options(settings: SparkSettings) -> dict[str, str]:
     }
 
 
+def _is_new(wanted: Wanted) -> str:
+    """Return a condition on records of a topic: their offset is not below the position that
+    `note_positions` has told last. Pure.
+    """
+    name = f"concat('{_position_name(wanted, '')}', partition)"
+    return f"offset >= cast(reflect('java.lang.Long', 'getLong', {name}, 0L) AS bigint)"
+
+
+def _position_name(wanted: Wanted, partition: int | str) -> str:
+    """Return the Java system property that a partition's position is in. Pure."""
+    return f"penstock.position.{wanted.topic}.{wanted.id}-{partition}"
+
+
 @dataclass
 class SparkSessions:
     """A session per mode, over one context."""
@@ -192,6 +213,32 @@ class SparkSessions:
                 own.conf.set(key, value)
         return cls(settings, context, sessions)
 
+    def when_gone(self, gone: Callable[[], object]) -> None:
+        """Call *gone* as soon as the JVM has ended: a call into it would notice at the next look
+        only.
+        """
+        # there is no public way
+        process = self.context._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001
+
+        def watch() -> None:
+            process.wait()
+            gone()
+
+        threading.Thread(target=vital.run(watch), name="jvm", daemon=True).start()
+
+    def note_positions(self, found: Iterable[tuple[Wanted, dict[int, int]]]) -> None:
+        """Tell the JVM how far the state files are, by topic and partition: a task that is tried
+        again begins where its epoch did, and need not hand over what lies below. Executors of a
+        cluster are other JVMs; they hand over all.
+        """
+        lines = [
+            f"{_position_name(wanted, partition)}={offset}\n"
+            for wanted, positions in found
+            for partition, offset in positions.items()
+        ]
+        java = self.context._jvm.java  # type: ignore[union-attr]  # noqa: SLF001
+        java.lang.System.getProperties().load(java.io.StringReader("".join(lines)))
+
     def slots(self) -> int:
         """Task slots that exist now."""
         return (
@@ -208,34 +255,36 @@ class SparkSessions:
         self.context._jsc.sc().killTaskAttempt(attempt, True, "its worker is dead")  # noqa: SLF001
 
     def query(
-        self, topic: str, topic_id: int, mode: Mode, operator: Operator, at_once: int
+        self,
+        wanted: Wanted,
+        mode: Mode,
+        operator: Operator,
+        at_once: int,
+        first: dict[int, int],
     ) -> StreamingQuery:
-        """Start reading *topic* into *operator*; *at_once*: records of a backlog that are handed
-        over together.
+        """Start reading a topic into *operator*.
+
+        Args:
+            wanted: the topic; its checkpoint must be empty.
+            mode: in real time, or a backlog in micro-batches.
+            operator: what is done with the records.
+            at_once: records of a backlog that are handed over together.
+            first: the offset to begin at, by partition.
 
         Raises:
             BusError: Spark refuses, with its reason.
         """
+        topic = wanted.topic
         try:
-            writer = (
-                self._records(topic, mode, at_once)
-                .mapInArrow(operator, "value binary")
-                .writeStream.format("noop")
-            )
-            writer = writer.queryName(f"{topic} {mode}").option(
-                "checkpointLocation", self.settings.checkpoint(topic, topic_id)
-            )
             if mode == "microbatch":
                 self.of[mode].conf.set(
                     _AT_ONCE, str(at_once)
                 )  # a query takes its session's settings over when it starts
-                return writer.outputMode("append").trigger(availableNow=True).start()
-            epoch = f"{round(self.settings.epoch_seconds * 1000)} milliseconds"
-            trigger: Any = writer.outputMode(
-                "update"
-            ).trigger  # its overloads do not know real time
-            query: StreamingQuery = trigger(realTime=epoch).start()
-            return query
+            records = self._records(wanted, mode, at_once, since=starting_offsets(topic, first))
+            checkpoint = self.settings.checkpoint(topic, wanted.id)
+            return self._start(
+                records, operator, mode, f"{topic} {mode}", checkpoint, self.settings.epoch_seconds
+            )
         except (Py4JNetworkError, ConnectionError):
             raise  # the JVM is gone, and with it the use of this process
         except Exception as refused:
@@ -243,12 +292,40 @@ class SparkSessions:
                 f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True
             ) from refused
 
-    def _records(self, topic: str, mode: Mode, at_once: int) -> DataFrame:
+    def rehearse(self, wanted: Wanted, operator: Work, checkpoint: str) -> StreamingQuery:
+        """Start a query in real time over what comes to a topic from now on, with epochs as short
+        as they may be.
+        """
+        records = self._records(wanted, "realtime", 1, since="latest")
+        return self._start(
+            records, operator, "realtime", "rehearsal", checkpoint, SHORTEST_EPOCH_SECONDS
+        )
+
+    def _start(
+        self,
+        records: DataFrame,
+        operator: Work,
+        mode: Mode,
+        name: str,
+        checkpoint: str,
+        epoch_seconds: float,
+    ) -> StreamingQuery:
+        writer = records.mapInArrow(operator, "value binary").writeStream.format("noop")
+        writer = writer.queryName(name).option("checkpointLocation", checkpoint)
+        if mode == "microbatch":
+            return writer.outputMode("append").trigger(availableNow=True).start()
+        epoch = f"{round(epoch_seconds * 1000)} milliseconds"
+        # its overloads do not know real time
+        trigger: Any = writer.outputMode("update").trigger
+        query: StreamingQuery = trigger(realTime=epoch).start()
+        return query
+
+    def _records(self, wanted: Wanted, mode: Mode, at_once: int, *, since: str) -> DataFrame:
         options = {
             "kafka.bootstrap.servers": self.settings.kafka_bootstrap,
             **{f"kafka.{name}": value for name, value in self.settings.kafka_java_options.items()},
-            "subscribe": topic,
-            "startingOffsets": "earliest",
+            "subscribe": wanted.topic,
+            "startingOffsets": since,
             # what is missing below is the operator's to judge: its own position is the authority
             "failOnDataLoss": "false",
             "kafka.max.partition.fetch.bytes": str(4 << 20),
@@ -266,7 +343,7 @@ class SparkSessions:
             return loaded.selectExpr(*_COLUMNS)
         # Spark hands two rows over when a third has come: the filler behind a record sends it off
         # and goes with the next one, and the very first record of a task has one in front
-        numbered = loaded.selectExpr(
+        numbered = loaded.where(_is_new(wanted)).selectExpr(
             *_COLUMNS, f"monotonically_increasing_id() & {_ROW_OF_TASK} AS row"
         )
         record = "struct(place, time, value)"

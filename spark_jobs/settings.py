@@ -12,6 +12,9 @@ from penstock.config.settings import Settings
 from penstock.storage.checkpoints import directory_of
 from penstock.windows.kernel import ROOM
 
+#: Spark takes no shorter ones in real time
+SHORTEST_EPOCH_SECONDS = 5.0
+
 
 class SparkSettings(Settings):
     """Defaults fit a laptop."""
@@ -41,7 +44,7 @@ class SparkSettings(Settings):
         )
     )
     #: how long a real-time epoch lasts, 5 at least; a turn pauses results for 0.1 to 0.4 s
-    epoch_seconds: float = Field(default=60.0, ge=5)
+    epoch_seconds: float = Field(default=60.0, ge=SHORTEST_EPOCH_SECONDS)
     #: time between state files while records flow
     snapshot_seconds: float = Field(default=1.0, gt=0)
     #: records that the operator takes in at once, and bytes, counted with what Arrow has put aside

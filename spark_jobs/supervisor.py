@@ -27,7 +27,9 @@ from penstock.errors import BusError
 from penstock.runtime import log
 from penstock.runtime.clock import Clock, milliseconds
 from penstock.runtime.health import Health
+from penstock.storage.checkpoints import directory_of
 from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
+from spark_jobs.begins import begins
 from spark_jobs.epochs import Epochs
 from spark_jobs.lags import LAG_SECONDS, Lags, Progress
 from spark_jobs.leftovers import Leftovers
@@ -39,8 +41,6 @@ from spark_jobs.stream_metrics import StreamMetrics
 
 _ROUND_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 15
-#: Spark's error class for a checkpoint without any epoch in which there is something all the same
-_HALF_BEGUN = "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY"
 #: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in
 #: it
 _CATCHING_UP = "catching_up"
@@ -56,6 +56,8 @@ class _Query:
     progress: Progress
     reading: bool = False
     dead: set[int] = field(default_factory=set)
+    #: positions at which the JVM was told last how far the state is
+    noted: dict[str, int] = field(default_factory=dict)
 
     def running(self) -> Running:
         return Running(self.wanted, self.mode, True, self.progress.lag)
@@ -156,6 +158,7 @@ class QuerySupervisor:
             self._lags_at = now
             running = {t: q.progress for t, q in self._queries.items()}
             self._lags.measure(wanted.values(), self._existing, running, now)
+            self._note_positions()
             self._stream_metrics.measure(self._catalog.catalog)
             if self._leftovers.due:
                 self._leftovers.remove_all()
@@ -169,6 +172,22 @@ class QuerySupervisor:
         for action in actions:
             self._do(action, now)
         self._report_readiness(wanted, starved)
+
+    def _note_positions(self) -> None:
+        """Tell the JVM how far the state on this machine is, of topics in which it has moved."""
+        if self._settings.master != "local" or not directory_of(self._settings.state_dir):
+            return
+        moved = [
+            q
+            for q in self._queries.values()
+            if q.mode == "realtime" and q.noted != q.progress.positions
+        ]
+        if moved:
+            self._sessions.note_positions(
+                (q.wanted, begins(self._settings, q.wanted)) for q in moved
+            )
+        for query in moved:
+            query.noted = query.progress.positions
 
     def _report_readiness(self, wanted: dict[str, Wanted], starved: list[Wanted]) -> None:
         waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
@@ -204,7 +223,11 @@ class QuerySupervisor:
                 if action.mode == "microbatch" and not failures.count
                 else CAUTIOUS
             )
-            handle = self._sessions.query(topic, action.wanted.id, action.mode, operator, at_once)
+            # the state says where to begin; what a driver left of its epochs says less, and may be
+            # half a commit, which Spark refuses for ever
+            self._leftovers.remove_checkpoint(action.wanted)
+            first = begins(self._settings, action.wanted)
+            handle = self._sessions.query(action.wanted, action.mode, operator, at_once, first)
         except BusError as error:
             self._note_failure(topic, str(error), now)
             return
@@ -257,30 +280,20 @@ class QuerySupervisor:
             self._queries.pop(topic)
             failure = query.handle.exception()
             if failure is not None:
-                self._note_failure(topic, str(failure), now)
-                if _HALF_BEGUN in str(failure):
-                    self._begin_anew(query.wanted)
+                self._note_failure(topic, str(failure), now, now - query.progress.started)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
                 self._redis.hdel(names.query_progress(topic), _CATCHING_UP)
                 self._lags_at = 0.0
                 self._lags.by_topic.pop(topic, None)
 
-    def _note_failure(self, topic: str, reason: str, now: float) -> None:
-        self._failures[topic] = self._failures.get(topic, Failures()).another(now)
+    def _note_failure(self, topic: str, reason: str, now: float, ran: float = 0.0) -> None:
+        self._failures[topic] = self._failures.get(topic, Failures()).another(now, ran)
         self._restarts.labels(topic).inc()
         _log.error(
             "query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count
         )
         self._redis.delete(names.query_heartbeat(topic))
-
-    def _begin_anew(self, wanted: Wanted) -> None:
-        """Remove a checkpoint in which not even the first epoch is whole: its driver died in the
-        middle of committing it, and Spark refuses it for ever. Nothing is lost with it: a processor
-        skips what lies below its own position.
-        """
-        _log.warning("the checkpoint was never whole, beginning anew", topic=wanted.topic)
-        self._leftovers.remove_checkpoint(wanted)
 
     def _stop(self, query: _Query) -> None:
         query.handle.stop()

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.mesh.process import proportional_memory
+from penstock.mesh.standby import STANDBY, remark
 
 _STYLE = {
     "ready": "green",
@@ -26,9 +27,20 @@ _PORTS = {
     "store": ("store",),
     "notifier": ("notifier",),
     "spark": (),
+    STANDBY: (),
     "federation": ("federation",),
     "snode": (),
 }
+
+
+def add_remarks(state: dict[str, Any]) -> None:
+    """Ask the ready processes of the stream jobs what they say of themselves: which one stands
+    by.
+    """
+    for name in ("spark", STANDBY):
+        service = state["services"].get(name)
+        if service is not None and service["state"] == "ready":
+            service["why"] = remark(state["ports"][f"{name}-health"])
 
 
 def _row(name: str, service: dict[str, Any], ports: dict[str, int]) -> list[str | Text]:

@@ -72,6 +72,14 @@ def up(
             help="restart a service that does not answer for so long; 0: never",
         ),
     ] = 20.0,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby",
+            envvar="PENSTOCK_STANDBY",
+            help="a second process of the stream jobs takes over in seconds; some 0.7 GB",
+        ),
+    ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="no live display: log lines only")] = False,
 ) -> None:
     """Start the mesh and keep it running until Ctrl-C (or `penstock down`)."""
@@ -93,6 +101,7 @@ def up(
         environment,
         open_kafka,
         silent_seconds,
+        standby,
     )
     check_services(options.services)
     check_nodes(nodes, os.environ)
@@ -119,7 +128,7 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
     """Show health, ports, memory (PSS), restarts of each service; exit 1 unless all are ready."""
     from rich.console import Console
 
-    from penstock.cli.display import services_table
+    from penstock.cli.display import add_remarks, services_table
     from penstock.runtime.mesh_members import members
 
     layout = Layout(data_dir.expanduser().absolute())
@@ -131,6 +140,7 @@ def status(data_dir: DataDir = DATA_DIR) -> None:
             + (f"; {len(left)} processes are left: `penstock down`" if left else "")
         )
         raise typer.Exit(1)
+    add_remarks(state)
     Console(highlight=False).print(services_table(state, memory=True))
     raise typer.Exit(0 if state["ready"] else 1)
 

@@ -72,6 +72,7 @@ def in_background(layout: Layout, options: Options, port_base: str, own: list[st
         open_kafka=options.open_kafka,
         tied=False,
         silent_seconds=options.silent_seconds,
+        standby=options.standby,
     )
     with Live(console=messages(), auto_refresh=False) as live:
         announcer = Announcer(layout, live.console)

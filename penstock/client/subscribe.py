@@ -100,7 +100,7 @@ class Subscription:
     def _retrying(self) -> dict[str, Any]:
         return {
             "retry": tenacity.retry_if_exception(_may_pass),
-            "wait": tenacity.wait_exponential_jitter(multiplier=0.05, max=2.0),
+            "wait": tenacity.wait_exponential_jitter(multiplier=0.05, jitter=0.05, max=0.5),
             "stop": tenacity.stop_after_delay(self._patience),
             "reraise": True,
         }

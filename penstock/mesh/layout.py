@@ -34,6 +34,7 @@ PORT_NAMES = {
     "notifier-health": 12,
     "store-health": 13,
     "snode-health": 14,
+    "spark2-health": 15,
     "federation-health": 17,
 }
 #: nodes of stream tables that one mesh may have: node1 … node9

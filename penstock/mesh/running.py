@@ -196,6 +196,7 @@ def launch(
     tied: bool = True,
     silent_seconds: float | None = None,
     open_kafka: bool = False,
+    standby: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a supervisor in the background; *tied*: it ends when this process does."""
     layout = Layout(data_dir.absolute())
@@ -222,6 +223,7 @@ def launch(
     ]
     command += ["--safe"] if safe else []
     command += ["--open-kafka"] if open_kafka else []
+    command += ["--standby"] if standby else []
     command += ["--silent-seconds", str(silent_seconds)] if silent_seconds is not None else []
     with open(
         layout.log("supervisor"),
@@ -287,6 +289,7 @@ def running_mesh(
     nodes: int = 0,
     silent_seconds: float | None = None,
     open_kafka: bool = False,
+    standby: bool = False,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each
     service, *nodes* are of stream tables.
@@ -308,6 +311,7 @@ def running_mesh(
         nodes=nodes,
         silent_seconds=silent_seconds,
         open_kafka=open_kafka,
+        standby=standby,
     )
     try:
         settings: Mapping[str, str] = {}

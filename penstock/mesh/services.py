@@ -21,6 +21,7 @@ from penstock.config.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
+from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
 from penstock.setup.service_packages import (
@@ -54,10 +55,16 @@ class Options:
     #: a service that was ready and does not answer for so many seconds is ended and started again;
     #: 0: never
     silent_seconds: float = 20.0
+    #: a second process of the stream jobs stands by
+    standby: bool = False
+
+    @property
+    def second(self) -> tuple[str, ...]:
+        return (STANDBY,) if self.standby and "spark" in self.services else ()
 
     @property
     def all_services(self) -> tuple[str, ...]:
-        return (*self.services, *(f"node{n}" for n in range(1, self.nodes + 1)))
+        return (*self.services, *self.second, *(f"node{n}" for n in range(1, self.nodes + 1)))
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class ServicePlan:
     prepare: Callable[[], None] = lambda: None
     #: runs once when it is first ready, before those that need it start
     on_ready: Callable[[], None] = lambda: None
+    #: the service that takes over when this one dies
+    twin: str = ""
 
 
 def check_services(chosen: tuple[str, ...]) -> None:
@@ -148,7 +157,7 @@ def listeners(service: str) -> list[str]:
     if service == "federation":
         return ["federation", "federation-tls", "federation-health"]
     return _LISTENERS.get(service) or [
-        name for name in (service, f"{service}-health") if name not in ("spark", "snode")
+        name for name in (service, f"{service}-health") if name not in ("spark", STANDBY, "snode")
     ]
 
 
@@ -218,6 +227,8 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
         for name in PACKAGES
         if name in options.services
     ]
+    if options.second:
+        services = _with_standby(services, ports)
     services += [
         _node_service(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)
     ]
@@ -348,6 +359,22 @@ def _python_service(
         # Spark's driver starts a JVM, and loads what the others keep out of their process
         package="" if name == "spark" else PACKAGES[name],
     )
+
+
+def _with_standby(services: list[ServicePlan], ports: Ports) -> list[ServicePlan]:
+    """Return *services* with a second process of the stream jobs, which starts after the first."""
+    first = next(service for service in services if service.name == "spark")
+    health = ports[f"{STANDBY}-health"]
+    second = replace(
+        first,
+        name=STANDBY,
+        environment={**first.environment, "PENSTOCK_SPARK_HEALTH_PORT": str(health)},
+        needs=(*first.needs, "spark"),
+        waits_for=lambda: _ask(health),
+        twin="spark",
+    )
+    paired = (replace(s, twin=STANDBY) if s is first else s for s in services)
+    return [*paired, second]
 
 
 def unresponsive(why: str) -> bool:

@@ -28,6 +28,7 @@ from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.movement import Movement
 from penstock.mesh.process import ChildProcess, Spawn, execute, rotate
+from penstock.mesh.restarts import pause
 from penstock.mesh.services import (
     Options,
     addresses,
@@ -41,10 +42,6 @@ from penstock.mesh.state import last_start, note_start, tail
 from penstock.mesh.stop import end_orphans
 from penstock.runtime import log
 
-_BACKOFF_SECONDS = (0.5, 30.0)
-#: healthy for so long, a service did not die of how it starts: a pause would only keep others
-#: waiting for it
-_GROWN_UP_SECONDS = 10.0
 _STOP_SECONDS = {"kafka": 20.0, "redis": 5.0}
 _STOP_SECONDS_SERVICE = 12.0
 #: a service that dies this often before it was ever ready will not get better by itself
@@ -142,7 +139,7 @@ class Supervisor:
             "started": self._started,
             "last_start_seconds": self._last_start,
             "stopping": self._stopping,
-            "ready": all(kept.state == "ready" for kept in self._kept.values()),
+            "ready": len(self._ready()) == len(self._kept),
             "services": {
                 name: kept.to_dict(self._layout) | {"stands_still": self._stands_still(name)}
                 for name, kept in self._kept.items()
@@ -156,6 +153,9 @@ class Supervisor:
             ),
             "clock": self._options.clock,
         }
+
+    def _ready(self) -> set[str]:
+        return {name for name, kept in self._kept.items() if kept.state == "ready"}
 
     def _step(self, kept: Kept) -> None:
         now = time.monotonic()
@@ -299,7 +299,8 @@ class Supervisor:
             )
             _logger.error("service is configured wrongly", child=kept.service.name)
             return
-        kept.delay = pause(kept.delay, healthy)
+        has_twin = kept.service.twin in self._ready()
+        kept.delay = pause(kept.delay, healthy, has_twin=has_twin)
         kept.not_before = now + kept.delay
         kept.restarts += 1
         kept.state = "backoff"
@@ -355,19 +356,6 @@ class Supervisor:
 def stop_seconds(service: str) -> float:
     """Return how long a service may take to stop before it is killed."""
     return _STOP_SECONDS.get(service, _STOP_SECONDS_SERVICE)
-
-
-def pause(last: float, healthy: float) -> float:
-    """Seconds until a service that died is started again.
-
-    Args:
-        last: the pause before its last start; 0 for none.
-        healthy: how long it was ready before it died.
-    """
-    first, longest = _BACKOFF_SECONDS
-    if healthy >= _GROWN_UP_SECONDS:
-        return 0.0
-    return min(last * 2, longest) if last else first
 
 
 def _lock(layout: Layout) -> IO[str]:

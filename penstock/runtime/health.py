@@ -152,6 +152,7 @@ class Health:
             "room": self.service,
             "ready": not waiting,
             "waiting": waiting,
+            "remarks": {name: c.why for name, c in conditions.items() if c.ready and c.why},
             "conditions": sorted(conditions),
             "stuck": stuck,
         }

@@ -4,6 +4,7 @@ of a load.
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import threading
@@ -17,8 +18,10 @@ import psutil
 import pytest
 from polars.testing import assert_frame_equal
 
+from penstock import names
 from penstock.catalog.model import Table
 from penstock.codec import frame_of
+from penstock.mesh.standby import remark
 from tests.nightly import NIGHTLY
 from tests.stack.conftest import eventually
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
@@ -186,7 +189,9 @@ def test_deaths_at_random_moments(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
-    """Spark refuses what that leaves for ever; the processors know by themselves how far they are."""
+    """Spark would refuse what that leaves for ever; the processors know by themselves how far they
+    are.
+    """
     with operator_kit(tmp_path / "mesh", epoch_seconds="300") as kit:
         source, targets = start(kit)
         rows = [meter_rows(TABLES, 400, first=n) for n in (0, 400)]
@@ -199,5 +204,40 @@ def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
         kit.mesh.wait_ready("spark", not_pid=pid)
         kit.write(source, rows[1])
         kit.drain("k")
-        assert "beginning anew" in kit.mesh.layout.log("spark").read_text()
         check(kit, pl.concat(rows), targets)
+
+
+def leader(kit: OperatorKit) -> str:
+    """The service that runs the jobs."""
+    held = str(kit.redis.get(names.lease("jobs")))
+    pid = json.loads(held.split("|", 2)[2])["pid"]
+    return next(s for s in ("spark", "spark2") if kit.mesh.pid(s) == pid)
+
+
+def end(kit: OperatorKit, service: str, kind: str) -> None:
+    """kill -9 a driver, or its JVM."""
+    driver, *children = kit.mesh.processes(service)
+    victim = driver if kind == "driver" else next(c for c in children if c.name() == "java")
+    victim.kill()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_a_standby_takes_over_from_a_driver_or_a_jvm_that_dies(tmp_path: Path) -> None:
+    """It leads while whoever died is not even started again; nothing is lost or there twice."""
+    with operator_kit(tmp_path / "mesh", PENSTOCK_STANDBY="true", epoch_seconds="300") as kit:
+        source, targets = start(kit)
+        load = Load(kit, source)
+        with load.flowing():
+            for kind, first, second in (("driver", "spark", "spark2"), ("jvm", "spark2", "spark")):
+                kit.mesh.wait_ready(second)
+                assert leader(kit) == first
+                port = kit.mesh.state()["ports"][f"{second}-health"]
+                assert remark(port) == "node 1 runs the jobs"
+                time.sleep(11)  # whoever dies young is started again sooner
+                end(kit, first, kind)
+                eventually(lambda: leader(kit) == second, 10)  # noqa: B023
+                assert kit.mesh.state()["services"][first]["state"] == "backoff"
+                kit.drain("k")
+        kit.drain("k")
+        check(kit, load.all(), targets)

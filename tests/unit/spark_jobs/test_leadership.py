@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ from penstock import names
 from penstock.coordination import lease
 from penstock.runtime.clock import ManualClock
 from spark_jobs import leadership
+from spark_jobs.holder import this_machine
 from spark_jobs.leadership import LEASE, Leadership
 from tests.unit.spark_jobs.driver_kit import MemoryRedis
 
@@ -94,7 +98,7 @@ def test_a_lease_that_ran_out_is_taken_over(node):
 
 
 def test_a_predecessor_of_this_machine_that_is_dead_is_not_waited_for(node):
-    node.hold(machine=leadership._machine(), pid=2**22 + 1)
+    node.hold(machine=this_machine(), pid=2**22 + 1)
     assert node.wait()
     assert node.leadership.lease.epoch == 5
 
@@ -102,11 +106,66 @@ def test_a_predecessor_of_this_machine_that_is_dead_is_not_waited_for(node):
 def test_one_that_lives_is_waited_for_and_a_successor_of_its_pid_is_not_it(node):
 
     started = psutil.Process().create_time()
-    node.hold(machine=leadership._machine(), pid=os.getpid(), started=started)
+    node.hold(machine=this_machine(), pid=os.getpid(), started=started)
     assert not node.wait()
-    node.hold(machine=leadership._machine(), pid=os.getpid(), started=started - 1)
+    node.hold(machine=this_machine(), pid=os.getpid(), started=started - 1)
     node.stop.clear()
     assert node.wait()
+
+
+def test_a_standby_beside_the_holder_needs_no_promise_of_it(node):
+    started = psutil.Process().create_time()
+    node.hold(machine=this_machine(), pid=os.getpid(), started=started)
+    assert not node.wait()
+    assert node.redis.get(names.standby()) is None
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def _of(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """What a process would say of itself as the holder."""
+    started = psutil.Process(process.pid).create_time()
+    return {"machine": this_machine(), "pid": process.pid, "started": started}
+
+
+def test_the_end_of_a_holder_on_this_machine_is_noticed_at_once(node, sleeper, monkeypatch):
+    monkeypatch.setattr(leadership, "_ASK_SECONDS", 20)
+    node.hold(**_of(sleeper))
+    began = time.monotonic()
+    # nobody waits for it: it is not reaped meanwhile
+    assert node.wait(then=sleeper.kill)
+    assert time.monotonic() - began < 15
+
+
+def test_a_holder_of_this_machine_that_renews_late_is_left_alone(node, sleeper):
+    node.hold(**_of(sleeper))
+
+    def run_out() -> None:
+        node.redis.delete(names.lease(LEASE))
+
+    assert not node.wait(then=run_out)
+    assert sleeper.poll() is None
+
+
+def test_a_holder_of_this_machine_that_does_not_renew_is_ended_before_its_lease_is_taken(
+    node, sleeper
+):
+    node.hold(**_of(sleeper))
+
+    def waiting(why: str) -> None:
+        if why:
+            node.redis.delete(names.lease(LEASE))
+        else:
+            node.clock.advance(_LONG / 2)
+
+    assert node.leadership.wait(node.stop, waiting)
+    assert sleeper.wait(10) == -signal.SIGKILL
 
 
 def test_the_same_pid_on_another_machine_says_nothing(node):
@@ -138,9 +197,10 @@ def test_redis_is_waited_for(node):
     assert "Redis does not answer" in node.why[0]
 
 
-def test_workers_of_a_dead_driver_are_ended(node, monkeypatch):
+def test_workers_of_a_dead_driver_are_ended_and_not_those_of_this_one(node, sleeper, monkeypatch):
     class _Process:
-        def __init__(self, *words: str) -> None:
+        def __init__(self, *words: str, pid: int = 2**22 + 1) -> None:
+            self.pid = pid
             self.words = list(words)
             self.killed = False
 
@@ -152,10 +212,11 @@ def test_workers_of_a_dead_driver_are_ended(node, monkeypatch):
 
     worker = _Process("python", "-m", "spark_jobs.daemon")
     jvm = _Process("java", "-Dx=spark_jobs.daemon")
-    monkeypatch.setattr(leadership, "members", lambda root: [worker, jvm])
+    own = _Process("python", "-m", "spark_jobs.daemon", pid=sleeper.pid)
+    monkeypatch.setattr(leadership, "members", lambda root: [worker, jvm, own])
     monkeypatch.setattr(leadership.psutil, "wait_procs", lambda processes, timeout: None)
     assert node.wait()
-    assert (worker.killed, jvm.killed) == (True, False)
+    assert (worker.killed, jvm.killed, own.killed) == (True, False, False)
 
 
 def test_whoever_stops_lets_a_standby_take_over_at_once(node):

@@ -75,3 +75,12 @@ def test_pauses_double_and_are_forgiven() -> None:
     assert not failures.may_start(107.9)
     assert failures.may_start(108.0)
     assert failures.another(104.0 + 3601).count == 1
+
+
+def test_a_query_that_had_run_for_a_while_is_back_at_once_however_often_it_failed() -> None:
+    failures = Failures()
+    for now in (0.0, 12.0, 24.0, 36.0):
+        failures = failures.another(now, ran=11.0)
+        assert failures.may_start(now)
+    assert failures.count == 4
+    assert not failures.another(37.0, ran=1.0).may_start(37.4)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_jobs.session import checkpoint_files, socket_directory
+from spark_jobs.queries import Wanted
+from spark_jobs.session import _is_new, _position_name, checkpoint_files, socket_directory
 
 
 def test_a_long_data_directory_has_no_room_for_a_socket() -> None:
@@ -20,3 +21,10 @@ def test_offsets_on_a_disk_are_written_by_renaming_and_those_in_an_object_store_
         assert setting == "spark.sql.streaming.checkpointFileManagerClass"
         assert manager.endswith(".FileSystemBasedCheckpointFileManager")
     assert checkpoint_files("memory://penstock/state") == {}
+
+
+def test_a_topic_that_takes_the_name_of_another_does_not_inherit_its_position() -> None:
+    first, second = Wanted("in.db", 2, 5), Wanted("in.db", 2, 9)
+    assert _position_name(first, 1) == "penstock.position.in.db.5-1"
+    assert "'penstock.position.in.db.5-'" in _is_new(first)
+    assert _is_new(first) != _is_new(second)

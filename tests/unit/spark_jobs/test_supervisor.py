@@ -14,8 +14,11 @@ from prometheus_client import CollectorRegistry
 from penstock import names
 from penstock.errors import BusError
 from penstock.runtime.clock import ManualClock
+from penstock.storage.statefile import file_name
 from spark_jobs import supervisor
 from spark_jobs.backlog import CAUTIOUS
+from spark_jobs.begins import EARLIEST
+from spark_jobs.operator import state_directory
 from spark_jobs.settings import SparkSettings
 from spark_jobs.supervisor import QuerySupervisor
 from tests.unit.spark_jobs.driver_kit import (
@@ -34,8 +37,9 @@ _EXCHANGE = names.BUILT_IN_TOPICS[names.EXCHANGE]
 class _Query:
     """A query of Spark."""
 
-    def __init__(self, topic: str, mode: str, at_once: int) -> None:
+    def __init__(self, topic: str, mode: str, at_once: int, first: dict[int, int]) -> None:
         self.topic = topic
+        self.first = first
         self.mode = mode
         self.at_once = at_once
         self.isActive = True
@@ -61,15 +65,21 @@ class _Sessions:
         self.free = 16
         self.started: list[_Query] = []
         self.retried: list[int] = []
+        self.positions: dict[str, dict[int, int]] = {}
         self.refuses = False
+
+    def note_positions(self, found: Iterable[tuple[Any, dict[int, int]]]) -> None:
+        self.positions = {wanted.topic: offsets for wanted, offsets in found}
 
     def slots(self) -> int:
         return self.free
 
-    def query(self, topic: str, topic_id: int, mode: str, operator: Any, at_once: int) -> _Query:
+    def query(
+        self, wanted: Any, mode: str, operator: Any, at_once: int, first: dict[int, int]
+    ) -> _Query:
         if self.refuses:
             raise BusError("no JVM")
-        self.started.append(_Query(topic, mode, at_once))
+        self.started.append(_Query(wanted.topic, mode, at_once, first))
         return self.started[-1]
 
     def retry(self, attempt: int) -> None:
@@ -278,12 +288,34 @@ def test_a_query_that_cannot_start_has_failed(driver):
     assert {q.topic for q in driver.sessions.started} == {names.EXCHANGE, TOPIC}
 
 
-def test_a_checkpoint_that_was_never_whole_is_begun_anew(driver):
+def test_a_query_begins_where_the_state_is_and_not_where_a_checkpoint_says(driver):
     checkpoint = Path(driver.supervisor._settings.checkpoint(TOPIC, 5))
     checkpoint.mkdir(parents=True)
-    failure = "[STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY] x"
-    driver.play(lambda: driver.query().end(failure), lambda: None)
+    state = Path(state_directory(driver.supervisor._settings, TOPIC, 5, 1))
+    state.mkdir(parents=True)
+    for position in (3, 7):
+        (state / file_name(position, full=True)).touch()
+    driver.play()
+    assert driver.query().first == {0: EARLIEST, 1: 7}
     assert not checkpoint.exists()
+
+
+def test_the_jvm_hears_how_far_the_state_is(driver):
+    state = Path(state_directory(driver.supervisor._settings, TOPIC, 5, 0))
+    state.mkdir(parents=True)
+
+    def save() -> None:
+        (state / file_name(11, full=False)).touch()
+        driver.redis.hset(names.query_progress(TOPIC), "0", 11)
+        driver.clock.advance(3)
+
+    def rest() -> None:
+        assert driver.sessions.positions == {TOPIC: {0: 11, 1: EARLIEST}}
+        driver.sessions.positions = {}
+        driver.clock.advance(3)
+
+    driver.play(driver.all_begun, save, rest, lambda: None)
+    assert driver.sessions.positions == {}  # of topics at rest it hears nothing
 
 
 def test_the_query_of_a_dropped_topic_ends_and_leaves_nothing(driver, tmp_path):

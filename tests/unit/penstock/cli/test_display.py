@@ -12,6 +12,7 @@ from rich.console import Console
 from penstock.cli import display
 from penstock.cli.display import services_table
 from penstock.mesh.layout import ports_from
+from penstock.runtime.health import Health
 
 _PORTS = ports_from(7700).by_name
 
@@ -38,6 +39,15 @@ def test_a_service_has_its_ports_and_its_process():
 def test_a_service_without_a_process_says_why():
     [_, line] = _shown({"spark": _service(state="backoff", pid=None, why="no Java")})
     assert line == ["spark", "backoff", "7711", "0", "no", "Java"]
+
+
+def test_the_jobs_say_which_of_them_stands_by() -> None:
+    with Health("spark", wait_for=("queries",)) as health:
+        health.ready("queries", True, "node 1 runs the jobs")
+        services = {"spark": _service(), "spark2": _service(), "store": _service(why="?")}
+        ports = {"spark-health": 1, "spark2-health": health.port}
+        display.add_remarks({"services": services, "ports": ports})
+    assert [s["why"] for s in services.values()] == ["", "node 1 runs the jobs", "?"]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,17 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.mesh import kafka
+from penstock.mesh import kafka, services
 from penstock.mesh.layout import Layout, ports_from
-from penstock.mesh.services import _ask, addresses, check_services, listeners
+from penstock.mesh.services import (
+    Options,
+    _ask,
+    addresses,
+    check_services,
+    listeners,
+    plan,
+)
+from penstock.mesh.standby import remark
 from penstock.runtime.health import Health
 from penstock.setup.service_packages import PACKAGES
 
@@ -23,6 +31,7 @@ def test_unknown_services_are_named_together() -> None:
         ("kafka", ["kafka", "controller"]),
         ("redis", ["redis"]),
         ("spark", ["spark-health"]),
+        ("spark2", ["spark2-health"]),
         ("gateway", ["gateway", "gateway-health"]),
     ],
 )
@@ -72,3 +81,33 @@ def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> Non
         for name in addresses(layout, ports, ("gateway",))
         if name.startswith("PENSTOCK_KAFKA_S")
     }
+
+
+def test_a_standby_is_a_second_process_of_the_jobs_with_a_health_port_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "find_java", lambda: tmp_path)
+    monkeypatch.setattr(services, "spark_java_home", lambda java, home: home)
+    layout = Layout(tmp_path)
+    layout.make()
+    options = Options(("kafka", "redis", "spark"), standby=True)
+    by_name = {s.name: s for s in plan(layout, ports_from(9000), options)}
+    assert list(by_name) == list(options.all_services) == ["kafka", "redis", "spark", "spark2"]
+    first = by_name["spark"]
+    second = by_name["spark2"]
+    assert (first.twin, second.twin) == ("spark2", "spark")
+    assert second.needs == ("kafka", "redis", "spark")
+    own = {"PENSTOCK_SPARK_HEALTH_PORT": "9015"}
+    assert second.environment == {**first.environment, **own}
+
+
+def test_without_jobs_there_is_no_standby_of_them() -> None:
+    assert Options(("kafka", "store"), standby=True).all_services == ("kafka", "store")
+
+
+def test_what_a_ready_service_says_of_itself_is_shown() -> None:
+    with Health("spark", wait_for=("queries",)) as health:
+        assert remark(health.port) == ""
+        health.ready("queries", True, "node 1 runs the jobs")
+        assert remark(health.port) == "node 1 runs the jobs"
+    assert remark(health.port) == ""

@@ -19,11 +19,12 @@ from penstock.mesh import supervisor
 from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.process import ChildProcess
+from penstock.mesh.restarts import pause
 from penstock.mesh.running import RunningMesh
 from penstock.mesh.services import Options, ServicePlan, _ask
 from penstock.mesh.state import read_state
 from penstock.mesh.stop import stop_mesh
-from penstock.mesh.supervisor import Supervisor, pause
+from penstock.mesh.supervisor import Supervisor
 from penstock.runtime.mesh_members import members
 
 SERVICE = """
@@ -195,3 +196,9 @@ def test_others_wait_for_a_slow_service_for_a_while_only(tmp_path: Path) -> None
     child.started -= supervisor._HEAD_START_SECONDS
     assert not Supervisor._goes_first(kept)
     assert child.wait(30)
+
+
+def test_the_next_standby_leaves_the_processors_to_the_one_that_takes_over() -> None:
+    assert pause(0.0, healthy=10.0, has_twin=True) == 10.0
+    # whoever cannot start waits as any other
+    assert pause(0.0, healthy=2.0, has_twin=True) == 0.5
