@@ -29,6 +29,8 @@ class Profile:
     state_tables: int
     history_rows: int
     select_rows: int
+    rest_seconds: float
+    rest_databases: tuple[int, ...]
 
 
 PROFILES = {
@@ -49,6 +51,8 @@ PROFILES = {
         state_tables=1_000_000,
         history_rows=50_000_000,
         select_rows=5_000_000,
+        rest_seconds=300.0,
+        rest_databases=(200, 1000),
     ),
     "short": Profile(
         "short",
@@ -67,6 +71,8 @@ PROFILES = {
         state_tables=1_000_000,
         history_rows=20_000_000,
         select_rows=5_000_000,
+        rest_seconds=120.0,
+        rest_databases=(200,),
     ),
     "quick": Profile(
         "quick",
@@ -85,5 +91,7 @@ PROFILES = {
         state_tables=50_000,
         history_rows=5_000_000,
         select_rows=500_000,
+        rest_seconds=20.0,
+        rest_databases=(10,),
     ),
 }

@@ -17,6 +17,7 @@ from bench import (
     kinds,
     latency,
     partitions,
+    rest,
     select,
     state,
     tables,
@@ -105,6 +106,17 @@ def _select(profile: Profile, record: Recorder, chosen: str) -> None:
         _attempt("select", record, lambda: select.measure(profile, record))
 
 
+def _rest(profile: Profile, record: Recorder, chosen: str) -> None:
+    if chosen and not "rest".startswith(tuple(chosen.split(","))):
+        return
+
+    def run() -> None:
+        with stage(ALL_SERVICES, {"PENSTOCK_SPARK_IDLE_SECONDS": str(rest.IDLE_SECONDS)}) as on:
+            rest.measure(on, profile, record)
+
+    _attempt("rest", record, run)
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "crossovers": crossovers.measure,
     "windows": _windows,
@@ -112,6 +124,7 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "federation": federation.measure,
     "tables": _tables,
     "select": _select,
+    "rest": _rest,
 }
 
 
