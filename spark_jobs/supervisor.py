@@ -270,7 +270,9 @@ class QuerySupervisor:
         except BusError as error:
             self._note_failure(topic, str(error), now)
             return
-        progress = Progress(started=now, moved=now)
+        # on a busy machine the start itself has taken a while
+        begun = self._clock.monotonic()
+        progress = Progress(started=begun, moved=begun)
         self._queries[topic] = _Query(action.wanted, action.mode, handle, progress)
         self._mode_gauge.labels(topic).set(action.mode == "realtime")
         _log.info(

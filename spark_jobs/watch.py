@@ -14,7 +14,9 @@ from penstock.runtime import log, vital
 #: the broker holds a question so long when nothing comes; a topic that falls asleep meanwhile is
 #: asked for with the next one
 _HOLD_MS = 250
-_READ_SECONDS = 1.0
+#: a consumer serves one thread at a time, and who asks from another one would wait for ever: what is
+#: to be watched, and what no longer, is heard of between two reads
+_READ_SECONDS = 0.2
 _AGAIN_SECONDS = 1.0
 
 _log = log.get(__name__)
@@ -26,7 +28,9 @@ class Watch:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._lock = threading.Lock()
-        self._reader: Reader | None = None
+        self._thread: threading.Thread | None = None
+        self._new: dict[tuple[str, int], int] = {}
+        self._gone: set[tuple[str, int]] = set()
         self._partitions: dict[str, int] = {}
         self._woken: list[str] = []
         self._listener: Callable[[], None] = lambda: None
@@ -43,18 +47,10 @@ class Watch:
             return
         with self._lock:
             self._partitions.update({t: len(found) for t, found in ends.items()})
-            if self._reader is not None:
-                self._reader.add(offsets)
-                return
-            self._reader = Reader(
-                self._bootstrap,
-                offsets,
-                client_id="spark-watch",
-                max_wait_ms=_HOLD_MS,
-                queue_bytes=1 << 20,
-                queue_records=1,
-            )
-        threading.Thread(target=self._follow, name="watch", daemon=True).start()
+            self._new.update(offsets)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._follow, name="watch", daemon=True)
+            self._thread.start()
 
     def remove(self, topics: Iterable[str]) -> None:
         """Watch these topics no longer."""
@@ -72,16 +68,23 @@ class Watch:
         self._halt.set()
 
     def _remove(self, topics: Iterable[str]) -> None:
-        places = [(t, p) for t in topics for p in range(self._partitions.pop(t, 0))]
-        if places and self._reader is not None:
-            self._reader.remove(places)
+        places = {(t, p) for t in topics for p in range(self._partitions.pop(t, 0))}
+        self._gone |= places - self._new.keys()
+        for place in places & self._new.keys():
+            del self._new[place]
 
     @vital.run
     def _follow(self) -> None:
-        reader = self._reader
-        assert reader is not None
-        with reader:
+        with Reader(
+            self._bootstrap,
+            {},
+            client_id="spark-watch",
+            max_wait_ms=_HOLD_MS,
+            queue_bytes=1 << 20,
+            queue_records=1,
+        ) as reader:
             while not self._halt.is_set():
+                self._change(reader)
                 try:
                     # one at a time: an error says nothing of what came with it
                     for batch in reader.read(1, _READ_SECONDS):
@@ -92,6 +95,14 @@ class Watch:
                         self._tell(error.topic)
                     else:
                         self._halt.wait(_AGAIN_SECONDS)
+
+    def _change(self, reader: Reader) -> None:
+        with self._lock:
+            new, self._new = self._new, {}
+            gone, self._gone = self._gone, set()
+        if gone:
+            reader.remove(gone)
+        reader.add(new)
 
     def _tell(self, topic: str) -> None:
         with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -15,12 +16,16 @@ from spark_jobs import watch
 from spark_jobs.watch import Watch
 
 
+_made: list[_Reader] = []
+
+
 class _Reader:
     """Gives what a test puts in: the topic of a record, or an error."""
 
     def __init__(self, bootstrap: str, offsets: dict[tuple[str, int], int], **_: Any) -> None:
         self.offsets = dict(offsets)
         self.given: queue.Queue[str | BusError] = queue.Queue()
+        _made.append(self)
 
     def __enter__(self) -> _Reader:
         return self
@@ -34,6 +39,13 @@ class _Reader:
     def remove(self, places: Iterable[tuple[str, int]]) -> None:
         for place in places:
             del self.offsets[place]
+
+    def shows(self, offsets: dict[tuple[str, int], int]) -> bool:
+        """Whether these are watched, soon."""
+        end = time.monotonic() + 10
+        while self.offsets != offsets and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.offsets == offsets
 
     def read(self, most: int, timeout: float) -> list[Any]:
         try:
@@ -54,15 +66,20 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, Any, threa
     made.listen(told.set)
     made.add({"in.a": (5, 3)})
     made.add({"in.b": (0,)})
-    yield made, made._reader, told
+    while not _made:
+        time.sleep(0.01)
+    reader = _made.pop()
+    assert reader.shows({("in.a", 0): 5, ("in.a", 1): 3, ("in.b", 0): 0})
+    yield made, reader, told
     made.close()
 
 
 def test_topics_are_watched_from_where_they_ended(watched):
     made, reader, _ = watched
-    assert reader.offsets == {("in.a", 0): 5, ("in.a", 1): 3, ("in.b", 0): 0}
     made.remove(["in.a", "in.unknown"])
-    assert reader.offsets == {("in.b", 0): 0}
+    assert reader.shows({("in.b", 0): 0})
+    made.add({"in.a": (7, 3)})
+    assert reader.shows({("in.a", 0): 7, ("in.a", 1): 3, ("in.b", 0): 0})
 
 
 def test_a_record_is_told_of_once_and_its_topic_watched_no_more(watched):
@@ -71,8 +88,8 @@ def test_a_record_is_told_of_once_and_its_topic_watched_no_more(watched):
     reader.given.put("in.a")
     assert told.wait(5)
     assert made.take_woken() == ["in.a"]
+    assert reader.shows({("in.b", 0): 0})
     assert made.take_woken() == []
-    assert reader.offsets == {("in.b", 0): 0}
 
 
 def test_a_topic_that_cannot_be_watched_wakes_and_others_are_watched_on(watched):
