@@ -14,8 +14,8 @@ from penstock.runtime import log, vital
 #: the broker holds a question so long when nothing comes; a topic that falls asleep meanwhile is
 #: asked for with the next one
 _HOLD_MS = 250
-#: a consumer serves one thread at a time, and who asks from another one would wait for ever: what is
-#: to be watched, and what no longer, is heard of between two reads
+#: a consumer serves one thread at a time, and another one would wait for it for ever: what is to be
+#: watched, and what no longer, it hears of between two reads
 _READ_SECONDS = 0.2
 _AGAIN_SECONDS = 1.0
 

@@ -15,7 +15,6 @@ from penstock.errors import BusError
 from spark_jobs import watch
 from spark_jobs.watch import Watch
 
-
 _made: list[_Reader] = []
 
 
