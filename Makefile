@@ -87,7 +87,7 @@ demo: setup  ## replay 336,776 flights through the mesh and check every window [
 demo-stack: setup  ## the same demo against a compose stack of its own: built, brought up, and removed again [OUT=DIR]
 	@deploy/stack demo $(if $(OUT),--out $(OUT))
 
-bench: setup  ## measure [ONLY=spine|windows|tables|federation|select|start|recovery|crossovers]; results in bench/RESULTS.md
+bench: setup  ## measure [ONLY=spine|windows|tables|federation|select|start|recovery|rest|crossovers]; results in bench/RESULTS.md
 	@$(PY) -m bench $(if $(ONLY),--only $(ONLY))
 
 conformance: setup  ## run cases [CASES=FILE] [BACKEND=kernel|stack] [OUT=FILE] [SPLIT=SEED] [KILL=N] [EVERY=N] [WITHOUT=TEXT]

@@ -30,6 +30,8 @@ class Profile:
     history_rows: int
     select_rows: int
     kills: int
+    rest_seconds: float
+    rest_databases: tuple[int, ...]
 
 
 PROFILES = {
@@ -51,6 +53,8 @@ PROFILES = {
         history_rows=50_000_000,
         select_rows=5_000_000,
         kills=20,
+        rest_seconds=300.0,
+        rest_databases=(200, 1000),
     ),
     "short": Profile(
         "short",
@@ -70,6 +74,8 @@ PROFILES = {
         history_rows=20_000_000,
         select_rows=5_000_000,
         kills=5,
+        rest_seconds=120.0,
+        rest_databases=(200,),
     ),
     "quick": Profile(
         "quick",
@@ -89,5 +95,7 @@ PROFILES = {
         history_rows=5_000_000,
         select_rows=500_000,
         kills=2,
+        rest_seconds=20.0,
+        rest_databases=(10,),
     ),
 }

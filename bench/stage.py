@@ -5,6 +5,7 @@ CPU and memory.
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import signal
 import tempfile
@@ -68,10 +69,9 @@ class Stage:
         }
 
     def mode(self, topic: str) -> str:
-        """`realtime` or `microbatch`; `-` while no query reads the topic."""
+        """`realtime`, `microbatch` or `rest`; `-` while the topic is not minded."""
         beat = self.redis.get(names.query_heartbeat(topic))
-        text = "" if beat is None else str(beat)
-        return "microbatch" if "microbatch" in text else "realtime" if text else "-"
+        return "-" if beat is None else str(json.loads(str(beat))["mode"])
 
     @contextlib.contextmanager
     def held(self, service: str = "spark") -> Iterator[None]:
@@ -110,7 +110,7 @@ class Stage:
             if moved[-1] > 0:
                 modes.add(self.mode(topic))
             if all(found.get(p, 0) >= end for p, end in until.items()):
-                return Drained(np.array(times), np.array(moved), modes - {"-"})
+                return Drained(np.array(times), np.array(moved), modes - {"-", "rest"})
             if now - begin > _PATIENCE:
                 raise RemoteError(
                     f"{topic} is not caught up after {_PATIENCE:g} s",

@@ -18,6 +18,7 @@ from bench import (
     latency,
     partitions,
     recovery,
+    rest,
     select,
     start,
     state,
@@ -116,6 +117,17 @@ def _recovery(profile: Profile, record: Recorder, chosen: str) -> None:
     _attempt("recovery", record, lambda: recovery.measure(profile, record, chosen))
 
 
+def _rest(profile: Profile, record: Recorder, chosen: str) -> None:
+    if chosen and not "rest".startswith(tuple(chosen.split(","))):
+        return
+
+    def run() -> None:
+        with stage(ALL_SERVICES, {"PENSTOCK_SPARK_IDLE_SECONDS": str(rest.IDLE_SECONDS)}) as on:
+            rest.measure(on, profile, record)
+
+    _attempt("rest", record, run)
+
+
 SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "crossovers": crossovers.measure,
     "windows": _windows,
@@ -125,6 +137,7 @@ SUITES: dict[str, Callable[[Profile, Recorder, str], None]] = {
     "select": _select,
     "start": _start,
     "recovery": _recovery,
+    "rest": _rest,
 }
 
 

@@ -167,10 +167,15 @@ def children(table_id: int) -> str:
 
 
 def query_heartbeat(topic: str) -> str:
-    """Redis key that lives while a query reads *topic*; set by spark_jobs, asked by CREATE
-    DATABASE.
+    """Redis key that lives while a query reads *topic*, or would with its next record; set by
+    spark_jobs, asked by CREATE DATABASE.
     """
     return f"penstock:query:{topic}"
+
+
+#: field of `query_progress`: the id of whom the topic was made for; another one of the same name
+#: has another
+TOPIC_ID = "id"
 
 
 def query_progress(topic: str) -> str:

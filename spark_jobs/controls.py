@@ -42,6 +42,15 @@ def topics_to_tick(catalog: Catalog) -> dict[str, int]:
     return found
 
 
+def clocked_topics(catalog: Catalog) -> set[str]:
+    """Topics to which ticks come: those that are ticked, and the exchange if one of their streams
+    computes behind it.
+    """
+    ticked = set(topics_to_tick(catalog))
+    behind = any(s.plan.path == "exchange" and needs_ticks(s.plan) for s in catalog.streams())
+    return ticked | {names.EXCHANGE} if ticked and behind else ticked
+
+
 def find_missing(
     stream: StreamEntry, topics: Mapping[str, int], reported: Iterable[str]
 ) -> list[tuple[str, int]]:
@@ -140,12 +149,17 @@ class Controls(threading.Thread):
 
     def _announce(self, now: float) -> None:
         catalog = self._catalog.catalog
-        for stream in catalog.streams():
-            topics = catalog.source_topics(stream.plan)
-            if not topics or stream.status == "failed":
-                continue
-            reported = [str(f) for f in self._redis.hkeys(names.stream_status(stream.id))]
-            lost = find_missing(stream, topics, reported)
+        streams = [
+            (stream, topics)
+            for stream in catalog.streams()
+            if stream.status != "failed" and (topics := catalog.source_topics(stream.plan))
+        ]
+        with self._redis.pipeline(transaction=False) as pipe:
+            for stream, _ in streams:
+                pipe.hkeys(names.stream_status(stream.id))
+            reported = pipe.execute()
+        for (stream, topics), fields in zip(streams, reported, strict=True):
+            lost = find_missing(stream, topics, map(str, fields))
             if not lost:
                 self._absent.pop(stream.id, None)
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -13,6 +13,7 @@ from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.runtime import log
 from spark_jobs.queries import Wanted
+from spark_jobs.rest import Look
 
 #: seconds between two measurements; a query that has just started is not judged by an older one
 LAG_SECONDS = 2.0
@@ -64,6 +65,8 @@ class Lags:
         self._slots = slots
         self.by_topic: dict[str, int] = {}
         self._positions: dict[str, dict[str, int]] = {}
+        #: topics whose positions are known to be of this id
+        self._owned: dict[str, int] = {}
         self._lag_gauge = Gauge(
             "penstock_lag_records", "Records not worked on yet", ["topic"], registry=registry
         )
@@ -85,12 +88,12 @@ class Lags:
         existing: Mapping[str, int],
         running: Mapping[str, Progress],
         now: float,
-    ) -> None:
-        """Measure the lag of every topic, and raise alarms for queries that stand still with
-        records waiting.
+    ) -> list[tuple[Wanted, Look]]:
+        """Measure the lags of topics, and raise alarms for queries that stand still with records
+        waiting; return how far each topic is.
 
         Args:
-            wanted: topics to read.
+            wanted: topics to look at.
             existing: topics of Kafka, with their partitions.
             running: progress of the queries that run, by topic.
             now: monotonic seconds.
@@ -100,14 +103,19 @@ class Lags:
         places = [(w.topic, p) for w in there for p in range(w.partitions)]
         ends = self._admin.end_offsets([*places, *dead_letters])
         self._dead_letters.set(sum(ends[place] for place in dead_letters))
+        self._read_positions(there)
+        looks = []
         for item in there:
-            positions = self._read_positions(item.topic)
-            lag = self._lag(item, positions, ends)
+            positions = self._positions[item.topic]
+            look = self._look(item, positions, ends)
+            lag = sum(max(end - saved, 0) for saved, end in zip(look.saved, look.ends, strict=True))
             self.by_topic[item.topic] = lag
             self._lag_gauge.labels(item.topic).set(lag)
             query = running.get(item.topic)
             if query is not None and query.note(positions, lag, now):
                 self._alarm(item.topic, lag)
+            looks.append((item, look))
+        return looks
 
     def position(self, topic: str, partition: int) -> int:
         """Return the offset up to which a partition is known to be worked on."""
@@ -117,25 +125,43 @@ class Lags:
         """Forget a topic that is gone."""
         self.by_topic.pop(topic, None)
         self._positions.pop(topic, None)
+        self._owned.pop(topic, None)
 
-    def _read_positions(self, topic: str) -> dict[str, int]:
-        """Return positions by partition, with those that Redis has lost.
+    def _read_positions(self, items: Sequence[Wanted]) -> None:
+        """Take in the positions by partition that Redis has; those that it has lost stay.
 
         Partitions that get no records now do not report again: they would look far behind for ever.
         """
-        stored = self._redis.hgetall(names.query_progress(topic))
-        reported = {str(k): int(v) for k, v in stored.items() if str(k).isdigit()}
-        positions = self._positions.get(topic, {}) | reported
-        self._positions[topic] = positions
-        return positions
+        with self._redis.pipeline(transaction=False) as pipe:
+            for item in items:
+                pipe.hgetall(names.query_progress(item.topic))
+            for item, stored in zip(items, pipe.execute(), strict=True):
+                self._take_positions(item, {str(k): str(v) for k, v in stored.items()})
 
-    def _lag(
+    def _take_positions(self, item: Wanted, stored: Mapping[str, str]) -> None:
+        topic = item.topic
+        reported = {k: int(v) for k, v in stored.items() if k.isdigit()}
+        owner = int(stored.get(names.TOPIC_ID, self._owned.get(topic, item.id)))
+        if owner != item.id:
+            # an earlier topic of this name has left them
+            self.forget(topic)
+            if reported:
+                self._redis.hdel(names.query_progress(topic), names.TOPIC_ID, *reported)
+            reported = {}
+        elif names.TOPIC_ID in stored:
+            self._owned[topic] = owner
+        self._positions[topic] = self._positions.get(topic, {}) | reported
+
+    def _look(
         self, item: Wanted, positions: Mapping[str, int], ends: Mapping[tuple[str, int], int]
-    ) -> int:
+    ) -> Look:
         begins = self._catalog.catalog.begins(item.topic)
-        return sum(
-            max(ends[item.topic, p] - positions.get(str(p), begins.get(p, 0)), 0)
-            for p in range(item.partitions)
+        partitions = range(item.partitions)
+        return Look(
+            tuple(ends[item.topic, p] for p in partitions),
+            tuple(positions.get(str(p), begins.get(p, 0)) for p in partitions),
+            # those of a topic of this name that is gone may be left
+            sure=not positions or self._owned.get(item.topic) == item.id,
         )
 
     def _alarm(self, topic: str, lag: int) -> None:

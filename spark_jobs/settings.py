@@ -24,8 +24,8 @@ class SparkSettings(Settings):
     #: `local` = in this process's JVM with `slots` task slots; else a cluster: `spark://host:7077`,
     #: `k8s://…`, `yarn`
     master: str = "local"
-    #: one per partition of every topic that is read, and two to spare; too few would starve queries
-    #: without an error
+    #: one per partition of every topic that is read, and two to spare; topics at rest need none,
+    #: and with too few the others take turns
     slots: int = Field(default=256, ge=4)
     driver_memory: str = "1g"
     driver_host: str = "127.0.0.1"
@@ -58,6 +58,9 @@ class SparkSettings(Settings):
     history_rows: int = Field(default=200_000, ge=1)
     #: a query further behind than this is caught up in micro-batches
     backlog_records: int = Field(default=50_000, ge=1)
+    #: a topic to which nothing comes for so long is at rest: no query reads it until something
+    #: does; 0: all are read always
+    idle_seconds: float = Field(default=120.0, ge=0)
     #: time between ticks to topics whose streams need processing time
     tick_seconds: float = Field(default=1.0, gt=0)
     #: how long a partition may take to report a stream before its `stream_on` is sent again

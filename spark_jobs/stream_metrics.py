@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -13,6 +13,7 @@ from prometheus_client.core import HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from penstock import names
+from penstock.catalog.model import StreamEntry
 from penstock.catalog.view import Catalog
 from penstock.runtime.health import SECONDS
 
@@ -48,7 +49,6 @@ class StreamMetrics(Collector):
                 registry=registry,
             ),
         )
-        self._known: set[str] = set()
         #: by stream: what each of its processors has counted
         self._counted: dict[str, list[Mapping[str, Any]]] = {}
         registry.register(self)
@@ -76,19 +76,25 @@ class StreamMetrics(Collector):
                 )
         yield shown
 
-    def measure(self, catalog: Catalog) -> None:
-        """Read them anew."""
-        streams = {f"{s.database}.{s.name}": s.id for s in catalog.streams()}
-        for gone in self._known - streams.keys():
+    def measure(self, catalog: Catalog, awake: Callable[[str], bool] = lambda _: True) -> None:
+        """Read those of new streams anew, and of streams that read a topic that is *awake*: others
+        have nothing new to tell.
+        """
+        streams = {f"{s.database}.{s.name}": s for s in catalog.streams()}
+        for gone in self._counted.keys() - streams.keys():
+            del self._counted[gone]
             for gauge in (*self._gauges.values(), *self._broken):
                 gauge.remove(gone)
-        self._known = set(streams)
+        read = {
+            name: s.id
+            for name, s in streams.items()
+            if name not in self._counted or any(map(awake, _topics(catalog, s)))
+        }
         pipe = self._redis.pipeline(transaction=False)
-        for stream_id in streams.values():
+        for stream_id in read.values():
             pipe.hgetall(names.stream_status(stream_id))
-        processors: dict[str, list[Mapping[str, Any]]] = {}
-        for name, fields in zip(streams, pipe.execute(), strict=True):
-            processors[name] = found = [
+        for name, fields in zip(read, pipe.execute(), strict=True):
+            self._counted[name] = found = [
                 json.loads(v) for f, v in fields.items() if str(f).startswith(names.STATS)
             ]
             for key, gauge in self._gauges.items():
@@ -96,4 +102,9 @@ class StreamMetrics(Collector):
             failed = sum(str(f).startswith(names.FAILED) for f in fields)
             for gauge in self._broken:
                 gauge.labels(name).set(failed)
-        self._counted = processors
+
+
+def _topics(catalog: Catalog, stream: StreamEntry) -> list[str]:
+    """Return the topics whose processors report the stream."""
+    exchange = [names.EXCHANGE] if stream.plan.path == "exchange" else []
+    return [*catalog.source_topics(stream.plan), *exchange]

@@ -9,6 +9,7 @@ about rows.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 from dataclasses import dataclass, field
@@ -28,22 +29,32 @@ from penstock.runtime import log
 from penstock.runtime.clock import Clock, milliseconds
 from penstock.runtime.health import Health
 from penstock.storage.checkpoints import directory_of
-from spark_jobs.backlog import CAUTIOUS, HAND_OVER_BYTES, mean_size, records_at_once
+from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.begins import begins
+from spark_jobs.controls import clocked_topics
 from spark_jobs.epochs import Epochs
+from spark_jobs.hand_over import CATCHING_UP, HandOver
 from spark_jobs.lags import LAG_SECONDS, Lags, Progress
 from spark_jobs.leftovers import Leftovers
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, topics_to_read
+from spark_jobs.rest import Turn
+from spark_jobs.resting import Resting
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.stream_metrics import StreamMetrics
+from spark_jobs.watch import Watch
 
 _ROUND_SECONDS = 0.5
+#: a query that starts is looked at more often
+_START_ROUND_SECONDS = 0.1
+#: a query that reads nothing for so long is not one that just starts
+_START_SECONDS = 30.0
+#: so many queries start at once: more would only take each other's time
+_STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
+#: how often each query is asked for its epochs, and said to be read
+_TELL_SECONDS = 2.0
 _HEARTBEAT_SECONDS = 15
-#: field of a query's progress: a catch-up with large hand-overs is under way, or its driver died in
-#: it
-_CATCHING_UP = "catching_up"
 
 _log = log.get(__name__)
 
@@ -55,6 +66,8 @@ class _Query:
     handle: StreamingQuery
     progress: Progress
     reading: bool = False
+    #: when it was last said how it is
+    told: float = float("-inf")
     dead: set[int] = field(default_factory=set)
     #: positions at which the JVM was told last how far the state is
     noted: dict[str, int] = field(default_factory=dict)
@@ -77,6 +90,7 @@ class QuerySupervisor:
         health: Health,
         clock: Clock,
         token: str,
+        watch: Watch,
     ) -> None:
         self._token = token
         self._settings = settings
@@ -92,7 +106,9 @@ class QuerySupervisor:
         self._lags = Lags(client, admin, catalog, health.registry, sessions.slots)
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
+        self._hand_over = HandOver(settings, client, admin, self._lags.position)
         self._leftovers = Leftovers(settings, catalog)
+        self._resting = Resting(client, admin, watch, settings.idle_seconds)
         self._host = socket.gethostname()
         self._wake = threading.Event()
         self._halt = threading.Event()
@@ -111,6 +127,7 @@ class QuerySupervisor:
         )
         self._stream_metrics = StreamMetrics(client, registry)
         catalog.listen(self._note_changes)
+        watch.listen(self._wake.set)
 
     def stop(self) -> None:
         """End `run` soon."""
@@ -132,8 +149,9 @@ class QuerySupervisor:
             except (BusError, redis.RedisError) as error:
                 _log.warning("Kafka or Redis does not answer, going on without", error=str(error))
                 self._health.ready("queries", False, str(error))
-            self._wake.wait(_ROUND_SECONDS)
+            self._wake.wait(_START_ROUND_SECONDS if self._starting() else _ROUND_SECONDS)
             self._wake.clear()
+        self._resting.watch.close()
         for query in list(self._queries.values()):
             self._stop(query)
 
@@ -154,24 +172,22 @@ class QuerySupervisor:
             return
         wanted = topics_to_read(self._catalog.catalog)
         self._watch(now)
-        if now - self._lags_at >= LAG_SECONDS:
-            self._lags_at = now
-            running = {t: q.progress for t, q in self._queries.items()}
-            self._lags.measure(wanted.values(), self._existing, running, now)
-            self._note_positions()
-            self._stream_metrics.measure(self._catalog.catalog)
-            if self._leftovers.due:
-                self._leftovers.remove_all()
+        self._measure(wanted, now)
+        awake = self._resting.rest.awake(wanted)
         actions, starved = decide(
-            wanted,
+            awake,
             {t: q.running() for t, q in self._queries.items()},
             self._lags.by_topic,
             backlog=self._settings.backlog_records,
             slots=self._sessions.slots(),
         )
         for action in actions:
-            self._do(action, now)
-        self._report_readiness(wanted, starved)
+            if action.kind == "stop" or self._starting() < _STARTS_AT_ONCE:
+                self._do(action, now)
+        if starved and self._settings.idle_seconds:
+            self._give_way(starved, now)
+        self._resting.settle(self._clock)
+        self._report_readiness(awake, starved, now)
 
     def _note_positions(self) -> None:
         """Tell the JVM how far the state on this machine is, of topics in which it has moved."""
@@ -189,8 +205,54 @@ class QuerySupervisor:
         for query in moved:
             query.noted = query.progress.positions
 
-    def _report_readiness(self, wanted: dict[str, Wanted], starved: list[Wanted]) -> None:
-        waiting = [t for t in wanted if t not in self._queries or not self._queries[t].reading]
+    def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
+        """Find out how far the topics are, and which of them fall asleep or have woken."""
+        resting = self._resting
+        for gone in resting.keep(wanted):
+            if gone.topic not in self._queries:
+                self._forget(gone)
+        news = [w for w in resting.rest.unseen(wanted) if self._exists(w)] + resting.wake(now)
+        due = now - self._lags_at >= LAG_SECONDS
+        awake = resting.rest.awake(wanted)
+        if due or news:
+            running = {t: q.progress for t, q in self._queries.items()}
+            looked_at = awake.values() if due else news
+            looks = self._lags.measure(looked_at, self._existing, running, now)
+            resting.look(looks, clocked_topics(self._catalog.catalog), now)
+        if not due:
+            return
+        self._lags_at = now
+        self._note_positions()
+        self._stream_metrics.measure(self._catalog.catalog, awake.__contains__)
+        if self._leftovers.due:
+            self._leftovers.remove_all()
+
+    def _starting(self) -> int:
+        """Count the queries that do not read yet."""
+        now = self._clock.monotonic()
+        return sum(
+            not q.reading and now - q.progress.started < _START_SECONDS
+            for q in self._queries.values()
+        )
+
+    def _give_way(self, starved: list[Wanted], now: float) -> None:
+        """Have queries stop for topics that there are no slots for."""
+        turns = [
+            Turn(t, q.wanted.partitions, q.progress.started, self._resting.rest.quiet_since(t))
+            for t, q in self._queries.items()
+        ]
+        for topic in self._resting.give_way(sum(w.partitions for w in starved), turns, now):
+            self._stop(self._queries[topic])
+
+    def _report_readiness(
+        self, awake: dict[str, Wanted], starved: list[Wanted], now: float
+    ) -> None:
+        waiting = [
+            t
+            for t in awake
+            if (t not in self._queries or not self._queries[t].reading)
+            and not self._resting.rest.is_waking(t, now)
+        ]
         why = ""
         if starved:
             more = (
@@ -219,7 +281,7 @@ class QuerySupervisor:
         self._clear_tasks(topic)
         try:
             at_once = (
-                self._at_once(action.wanted)
+                self._hand_over.records_at_once(action.wanted)
                 if action.mode == "microbatch" and not failures.count
                 else CAUTIOUS
             )
@@ -231,37 +293,14 @@ class QuerySupervisor:
         except BusError as error:
             self._note_failure(topic, str(error), now)
             return
-        progress = Progress(started=now, moved=now)
+        # on a busy machine the start itself has taken a while
+        begun = self._clock.monotonic()
+        progress = Progress(started=begun, moved=begun)
         self._queries[topic] = _Query(action.wanted, action.mode, handle, progress)
         self._mode_gauge.labels(topic).set(action.mode == "realtime")
         _log.info(
             "query started", topic=topic, mode=action.mode, lag=self._lags.by_topic.get(topic, 0)
         )
-
-    def _at_once(self, wanted: Wanted) -> int:
-        """How many records of a topic's backlog may cross into Python together; few when whoever
-        asked before has died since, for a look can miss large records.
-        """
-        topic = wanted.topic
-        partitions = range(wanted.partitions)
-        if not self._redis.hsetnx(names.query_progress(topic), _CATCHING_UP, self._host):
-            return CAUTIOUS
-        ends = self._admin.end_offsets([(topic, p) for p in partitions])
-        starts = self._admin.start_offsets([(topic, p) for p in partitions])
-        begins = {p: max(self._lags.position(topic, p), starts[topic, p]) for p in partitions}
-        size = mean_size(
-            self._settings.kafka_bootstrap, topic, begins, {p: ends[topic, p] for p in partitions}
-        )
-        count = records_at_once(
-            size, most_records=self._settings.unit_records, most_bytes=HAND_OVER_BYTES
-        )
-        _log.info(
-            "backlog seen",
-            topic=topic,
-            bytes_of_a_record=None if size is None else round(size),
-            records_at_once=count,
-        )
-        return count
 
     def _exists(self, wanted: Wanted) -> bool:
         """Whether the topic is there with all its partitions: its creation may be under way."""
@@ -272,10 +311,12 @@ class QuerySupervisor:
     def _watch(self, now: float) -> None:
         """Notice queries that ended, and epochs that did."""
         for topic, query in list(self._queries.items()):
-            if self._epochs.report(query.wanted, query.handle):
+            active = query.handle.isActive
+            due = now - query.told >= _TELL_SECONDS or not active
+            if due and self._epochs.report(query.wanted, query.handle):
                 self._ended.labels(topic).inc()
-            if query.handle.isActive:
-                self._beat(query)
+            if active:
+                self._beat(query, now, due=due)
                 continue
             self._queries.pop(topic)
             failure = query.handle.exception()
@@ -283,7 +324,7 @@ class QuerySupervisor:
                 self._note_failure(topic, str(failure), now, now - query.progress.started)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
-                self._redis.hdel(names.query_progress(topic), _CATCHING_UP)
+                self._redis.hdel(names.query_progress(topic), CATCHING_UP)
                 self._lags_at = 0.0
                 self._lags.by_topic.pop(topic, None)
 
@@ -299,12 +340,12 @@ class QuerySupervisor:
         query.handle.stop()
         self._queries.pop(query.wanted.topic, None)
         self._redis.delete(names.query_heartbeat(query.wanted.topic))
-        self._redis.hdel(names.query_progress(query.wanted.topic), _CATCHING_UP)
+        self._redis.hdel(names.query_progress(query.wanted.topic), CATCHING_UP)
         _log.info("query stopped", topic=query.wanted.topic, mode=query.mode)
 
     # ---------------------------------------------------------------- how they are
 
-    def _beat(self, query: _Query) -> None:
+    def _beat(self, query: _Query, now: float, *, due: bool) -> None:
         """Say that the topic is being read, once every partition's task has begun."""
         topic = query.wanted.topic
         fields = self._redis.hgetall(names.query_progress(topic))
@@ -312,8 +353,11 @@ class QuerySupervisor:
             json.loads(value) for name, value in fields.items() if str(name).startswith("task:")
         ]
         self._retry_dead(query, tasks)
-        query.reading = query.reading or len(tasks) >= query.wanted.partitions
-        if query.reading:
+        fresh = not query.reading and len(tasks) >= query.wanted.partitions
+        query.reading = query.reading or fresh
+        if due or fresh:
+            query.told = now
+        if query.reading and (due or fresh):
             beat = {
                 "mode": query.mode,
                 "partitions": query.wanted.partitions,

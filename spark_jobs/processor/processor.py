@@ -12,6 +12,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from penstock import names
 from penstock.errors import SchemaError
@@ -354,7 +355,8 @@ class PartitionProcessor(ABC):
     def _report_saved(self, next_offset: int, saved: Sequence[LiveStream]) -> None:
         """Report the position that was saved, and the counters of streams."""
         key = names.query_progress(self.topic)
-        self.worker.report(lambda r: r.hset(key, str(self.partition), str(next_offset)))
+        place: Any = {str(self.partition): next_offset, names.TOPIC_ID: self.topic_id}
+        self.worker.report(lambda r: r.hset(key, mapping=place))
         # not before their results are in the log: how long that took is among what they report
         self.worker.report_streams(
             [s.progress() for s in saved if self.streams.by_id.get(s.id) is s]

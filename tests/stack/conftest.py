@@ -31,6 +31,9 @@ MeshFactory = Callable[..., RunningMesh]
 #: a busy machine is slow, not wrong
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 
+#: topics of the shared mesh rest soon, so that all its tests meet some that do
+RESTING = {"PENSTOCK_SPARK_IDLE_SECONDS": "8"}
+
 
 #: the same tests against child processes or containers
 CONTAINERS = os.environ.get("PENSTOCK_TEST_BACKEND") == "containers"
@@ -81,7 +84,9 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
             yield stack  # type: ignore[misc]
             _shared.clear()
         return
-    with running_mesh(tmp_path_factory.mktemp("mesh"), environment={**PATIENT, **SELF}) as running:
+    with running_mesh(
+        tmp_path_factory.mktemp("mesh"), environment={**PATIENT, **RESTING, **SELF}
+    ) as running:
         _shared.append(running)
         yield running
         _shared.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -70,9 +70,16 @@ class MemoryRedis:
 
     # ---------------------------------------------------------------- hashes and sets
 
-    def hset(self, key: str, field: str, value: object) -> None:
+    def hset(
+        self,
+        key: str,
+        field: str = "",
+        value: object = "",
+        mapping: Mapping[str, object] | None = None,
+    ) -> None:
         self._ask()
-        self.hashes[key][field] = str(value)
+        for name, given in (mapping or {field: value}).items():
+            self.hashes[key][name] = str(given)
 
     def hsetnx(self, key: str, field: str, value: object) -> bool:
         self._ask()
@@ -136,7 +143,7 @@ class _Pipeline:
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         command = getattr(self._client, name)
-        return lambda *given: self._asked.append(lambda: command(*given))
+        return lambda *given, **named: self._asked.append(lambda: command(*given, **named))
 
     def __enter__(self) -> _Pipeline:
         return self
@@ -175,8 +182,8 @@ class Reader:
             listener(list(changes))
 
 
-def database(**given: Any) -> Database:
-    return Database(5, "db", **{"partitions": 2, **given})
+def database(id: int = 5, name: str = "db", **given: Any) -> Database:
+    return Database(id, name, **{"partitions": 2, **given})
 
 
 def source(partitions: int = 2) -> Table:

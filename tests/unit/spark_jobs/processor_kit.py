@@ -122,8 +122,15 @@ class Redis:
     def __init__(self) -> None:
         self.hashes: dict[str, dict[str, str]] = defaultdict(dict)
 
-    def hset(self, key: str, field: str, value: object) -> None:
-        self.hashes[key][field] = str(value)
+    def hset(
+        self,
+        key: str,
+        field: str = "",
+        value: object = "",
+        mapping: Mapping[str, object] | None = None,
+    ) -> None:
+        for name, given in (mapping or {field: value}).items():
+            self.hashes[key][name] = str(given)
 
     def hdel(self, key: str, field: str) -> None:
         self.hashes[key].pop(field, None)

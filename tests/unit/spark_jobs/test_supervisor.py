@@ -15,7 +15,7 @@ from penstock import names
 from penstock.errors import BusError
 from penstock.runtime.clock import ManualClock
 from penstock.storage.statefile import file_name
-from spark_jobs import supervisor
+from spark_jobs import hand_over, supervisor
 from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.begins import EARLIEST
 from spark_jobs.operator import state_directory
@@ -101,11 +101,41 @@ class _Admin:
         return dict.fromkeys(places, 0)
 
 
+class _Watch:
+    """Tells of what a test says has come."""
+
+    def __init__(self) -> None:
+        self.watched: dict[str, tuple[int, ...]] = {}
+        self.woken: list[str] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        pass
+
+    def add(self, ends: dict[str, tuple[int, ...]]) -> None:
+        self.watched |= ends
+
+    def remove(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            self.watched.pop(topic, None)
+
+    def take_woken(self) -> list[str]:
+        woken, self.woken = self.woken, []
+        return woken
+
+    def close(self) -> None:
+        self.watched.clear()
+
+    def wake(self, topic: str) -> None:
+        del self.watched[topic]
+        self.woken.append(topic)
+
+
 class _Driver:
     """A supervisor whose rounds a test plays one by one."""
 
-    def __init__(self, root: Path, **settings: Any) -> None:
+    def __init__(self, root: Path, *, idle_seconds: float = 0, **settings: Any) -> None:
         self.clock = ManualClock()
+        self.watch: Any = _Watch()
         self.redis: Any = MemoryRedis(self.clock)
         self.sessions: Any = _Sessions()
         self.admin: Any = _Admin()
@@ -116,7 +146,12 @@ class _Driver:
         self.ended: list[str] = []
         given: Any = self
         self.supervisor = QuerySupervisor(
-            SparkSettings(data_dir=root, state_dir=str(root / "state"), **settings),
+            SparkSettings(
+                data_dir=root,
+                state_dir=str(root / "state"),
+                idle_seconds=idle_seconds,
+                **settings,
+            ),
             self.sessions,
             self.reader,
             self.redis,
@@ -125,6 +160,7 @@ class _Driver:
             given,
             self.clock,
             "token",
+            self.watch,
         )
 
     def ready(self, name: str, ready: bool, why: str = "") -> None:
@@ -233,7 +269,7 @@ def test_a_topic_that_is_not_made_yet_is_not_read(driver):
 
 
 def test_a_long_backlog_is_caught_up_in_batches_first(driver, monkeypatch):
-    monkeypatch.setattr(supervisor, "mean_size", lambda *given: 1000.0)
+    monkeypatch.setattr(hand_over, "mean_size", lambda *given: 1000.0)
     driver.admin.ends = {(TOPIC, 0): 10**6}
     driver.clock.advance(10)
     driver.supervisor._existing = driver.admin.topics()
@@ -345,7 +381,7 @@ def test_of_other_machines_spark_hears_by_itself(driver):
 
 def test_epochs_are_counted(driver):
     driver.ended = [TOPIC]
-    driver.play(lambda: None, lambda: None)
+    driver.play(lambda: None, driver.later(2), driver.later(1))
     assert driver.metric("penstock_epochs_total") == 2
 
 
@@ -381,3 +417,160 @@ def test_otherwise_safe_mode_is_over(driver):
     driver.reader.put(stream())
     driver.reader.remove(7)
     assert not driver.redis.sets[names.safe_mode_drops()]
+
+
+# -------------------------------------------------------------------- rest
+
+_IDLE = 60.0
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> _Driver:
+    """A supervisor that lets topics rest."""
+    driver = _Driver(tmp_path, idle_seconds=_IDLE)
+    driver.clock.advance(1000)
+    return driver
+
+
+def _started(driver: _Driver, topic: str = TOPIC) -> int:
+    return len([q for q in driver.sessions.started if q.topic == topic])
+
+
+def _write(driver: _Driver, end: int, topic: str = TOPIC) -> None:
+    driver.admin.ends[topic, 0] = end
+
+
+def _save(driver: _Driver, position: int, topic_id: int = 5) -> None:
+    saved = {"0": position, names.TOPIC_ID: topic_id}
+    driver.redis.hset(names.query_progress(TOPIC), mapping=saved)
+
+
+def test_a_topic_without_records_is_minded_without_a_query(idle):
+    idle.play()
+    assert idle.sessions.started == []
+    assert idle.said == (True, "")
+    beat = json.loads(idle.redis.get(names.query_heartbeat(TOPIC)))
+    assert (beat["mode"], beat["lag"]) == ("rest", 0)
+
+
+def test_a_topic_with_ticks_is_read_always(idle):
+    idle.reader.put(stream(trigger="max_delay"))
+    idle.play(idle.all_begun, idle.later(2 * _IDLE), lambda: None)
+    assert (_started(idle), _started(idle, names.EXCHANGE)) == (1, 0)
+    assert TOPIC not in idle.watch.watched
+
+
+def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
+    def come() -> None:
+        assert idle.watch.watched == {names.EXCHANGE: (0,) * _EXCHANGE, TOPIC: (0, 0)}
+        _write(idle, 1)
+        idle.watch.wake(TOPIC)
+
+    def read() -> None:
+        assert idle.query().mode == "realtime"
+        assert idle.said == (True, "")  # it is on its way
+        idle.tasks(TOPIC)
+        _save(idle, 1)
+        idle.clock.advance(2)
+
+    def not_yet() -> None:
+        assert not idle.query().stopped
+
+    def asleep() -> None:
+        assert idle.query().stopped
+        assert idle.watch.watched[TOPIC] == (1, 0)
+        assert '"rest"' in idle.redis.get(names.query_heartbeat(TOPIC))
+
+    idle.play(
+        come,
+        read,
+        idle.later(_IDLE - 1),
+        not_yet,
+        idle.later(2),
+        lambda: None,
+        asleep,
+        lambda: None,
+    )
+    assert _started(idle) == 1
+
+
+def test_what_is_not_saved_is_not_at_rest(idle):
+    _write(idle, 5)
+    _save(idle, 4)
+    idle.play(idle.all_begun, idle.later(2 * _IDLE), idle.later(2 * _IDLE), lambda: None)
+    assert _started(idle) == 1
+    assert TOPIC not in idle.watch.watched
+
+
+def test_what_was_said_of_an_earlier_topic_of_the_name_does_not_count(idle):
+    _write(idle, 5)
+    _save(idle, 5, topic_id=4)
+    idle.play()
+    assert _started(idle) == 1
+    assert "0" not in idle.redis.hgetall(names.query_progress(TOPIC))
+
+
+def test_all_that_is_saved_already_rests_from_the_start(idle):
+    _write(idle, 5)
+    _save(idle, 5)
+    idle.play()
+    assert _started(idle) == 0
+
+
+def test_a_record_that_the_watch_has_missed_is_found(idle):
+    idle.play(lambda: _write(idle, 1), idle.later(61), lambda: None)
+    assert _started(idle) == 1
+
+
+def test_a_topic_at_rest_that_is_dropped_leaves_nothing(idle, tmp_path):
+    state = tmp_path / "state" / "5"
+    state.mkdir(parents=True)
+
+    def drop() -> None:
+        idle.reader.remove(1)
+        idle.reader.remove(5)
+
+    def dropped() -> None:
+        assert list(idle.watch.watched) == [names.EXCHANGE]
+        assert not idle.redis.exists(names.query_heartbeat(TOPIC))
+
+    idle.play(drop, dropped, lambda: None)
+    assert not state.exists()
+
+
+def test_who_waits_for_slots_gets_those_of_the_quiet(idle):
+    idle.sessions.free = 2 + 2  # one topic, and two to spare
+    idle.reader.put(database(id=6, name="other"))
+    idle.admin.there["in.other"] = 2
+    idle.admin.ends = {(TOPIC, 0): 1, ("in.other", 0): 1}
+
+    def first() -> None:
+        assert (_started(idle), _started(idle, "in.other")) == (1, 0)
+        _save(idle, 1)
+        idle.tasks(TOPIC)
+        idle.clock.advance(2)
+
+    idle.play(first, idle.later(3), idle.later(3), idle.later(3), lambda: None)
+    assert idle.query().stopped
+    assert _started(idle, "in.other") == 1
+
+
+def test_who_waits_for_slots_gets_them_when_a_turn_is_over(idle):
+    idle.sessions.free = 2 + 2
+    idle.reader.put(database(id=6, name="other"))
+    idle.admin.there["in.other"] = 2
+    idle.admin.ends = {(TOPIC, 0): 1, ("in.other", 0): 1}
+    idle.play(idle.later(10), idle.later(11), lambda: None, idle.later(21), lambda: None, int, int)
+    assert [q.topic for q in idle.sessions.started] == [TOPIC, "in.other", TOPIC]
+
+
+def test_few_queries_start_at_once(idle, monkeypatch):
+    monkeypatch.setattr(supervisor, "_STARTS_AT_ONCE", 1)
+    idle.admin.ends = {(TOPIC, 0): 1, (names.EXCHANGE, 0): 1}
+
+    def first() -> None:
+        assert [q.topic for q in idle.sessions.started] == [names.EXCHANGE]
+        idle.tasks(names.EXCHANGE)
+
+    idle.play(first, lambda: None, lambda: None)
+    assert _started(idle) == 1
