@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 from typing import Annotated
 
 import typer
 
+from penstock import installed
 from penstock.cli.lazy import LazyGroup
 from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError
 
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"penstock {importlib.metadata.version('penstock')}")
+        print(f"penstock {installed.version()}")
         raise typer.Exit
 
 
