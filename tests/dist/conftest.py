@@ -25,13 +25,19 @@ def uv_environment() -> dict[str, str]:
     index = given.get("PIP_INDEX_URL") or asked.stdout.strip()
     if index:
         given.setdefault("UV_DEFAULT_INDEX", index)
-    # a build of the same version as one that the cache has
-    packages = "--refresh-package penstock --refresh-package penstock-mesh"
-    assert "UV_REFRESH" not in given, packages
-    return given | {"UV_SYSTEM_CERTS": "1", "UV_FIND_LINKS": str(DIST), "UV_HTTP_TIMEOUT": "180"}
+    return given | {"UV_SYSTEM_CERTS": "1", "UV_HTTP_TIMEOUT": "180"}
 
 
-FRESH = ("--refresh-package", "penstock", "--refresh-package", "penstock-mesh")
+def wheel(name: str) -> Path:
+    """Return the wheel of a distribution. Asked for by name, uv would take an earlier build of the
+    same version from its cache.
+    """
+    return next(DIST.glob(f"{name}-*.whl"))
+
+
+def client_with(extras: str = "") -> str:
+    """Return the requirement that stands for the built client with *extras*."""
+    return f"penstock[{extras}] @ {wheel('penstock').as_uri()}"
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,7 @@ class Environment:
     def install(self, *requirements: str) -> None:
         python = ["--python", str(self.root / "bin" / "python")]
         subprocess.run(
-            [UV, "pip", "install", "--quiet", *FRESH, *python, *requirements],
+            [UV, "pip", "install", "--quiet", *python, *requirements],
             env=uv_environment(),
             check=True,
         )
@@ -77,10 +83,10 @@ def made(root: Path, *requirements: str) -> Environment:
 
 @pytest.fixture(scope="session")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    return made(tmp_path_factory.mktemp("client") / "venv", "penstock")
+    return made(tmp_path_factory.mktemp("client") / "venv", client_with())
 
 
 @pytest.fixture(scope="session")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The client with its command."""
-    return made(tmp_path_factory.mktemp("command") / "venv", "penstock[cli]")
+    return made(tmp_path_factory.mktemp("command") / "venv", client_with("cli"))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.installed import SERVICES
-from tests.dist.conftest import DIST, FRESH, UV, Environment, made, uv_environment
+from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment, wheel
 
 VERSION = tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"]
 FOLDERS = {"penstock": "penstock", "penstock_mesh": "penstock_mesh"}
@@ -19,16 +19,16 @@ FOLDERS = {"penstock": "penstock", "penstock_mesh": "penstock_mesh"}
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_wheel_is_for_every_machine_and_has_one_name_at_its_top(name: str) -> None:
-    with zipfile.ZipFile(DIST / f"{name}-{VERSION}-py3-none-any.whl") as wheel:
-        tops = {file.partition("/")[0] for file in wheel.namelist()}
-        listed = wheel.read(f"{name}-{VERSION}.dist-info/top_level.txt").decode().split()
+    with zipfile.ZipFile(DIST / f"{name}-{VERSION}-py3-none-any.whl") as archive:
+        tops = {file.partition("/")[0] for file in archive.namelist()}
+        listed = archive.read(f"{name}-{VERSION}.dist-info/top_level.txt").decode().split()
     assert tops == {FOLDERS[name], f"{name}-{VERSION}.dist-info"}
     assert listed == [FOLDERS[name]]
 
 
 def test_the_services_are_in_the_meshs_wheel_with_what_they_read() -> None:
-    with zipfile.ZipFile(DIST / f"penstock_mesh-{VERSION}-py3-none-any.whl") as wheel:
-        files = {f for f in wheel.namelist() if f.startswith("penstock_mesh/")}
+    with zipfile.ZipFile(DIST / f"penstock_mesh-{VERSION}-py3-none-any.whl") as archive:
+        files = {f for f in archive.namelist() if f.startswith("penstock_mesh/")}
     kept = (".py", ".avsc", ".html", ".css", ".js", ".svg", ".lock", ".typed")
     tracked = subprocess.run(
         ["git", "ls-files", *SERVICES], capture_output=True, text=True, check=True
@@ -45,8 +45,8 @@ def test_a_source_archive_makes_the_same_wheel(name: str, tmp_path: Path) -> Non
         env=uv_environment(),
         check=True,
     )
-    wheel = f"{name}-{VERSION}-py3-none-any.whl"
-    with zipfile.ZipFile(DIST / wheel) as built, zipfile.ZipFile(tmp_path / wheel) as again:
+    file = f"{name}-{VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(DIST / file) as built, zipfile.ZipFile(tmp_path / file) as again:
         assert built.namelist() == again.namelist()
 
 
@@ -88,7 +88,7 @@ def test_the_command_runs_sql_and_asks_for_the_mesh(command: Environment) -> Non
 
 
 def test_frames_and_dialects_are_extras(tmp_path: Path) -> None:
-    environment = made(tmp_path / "venv", "penstock[pandas,polars,sqlalchemy,remote-tables]")
+    environment = made(tmp_path / "venv", client_with("pandas,polars,sqlalchemy,remote-tables"))
     script = (
         "import penstock, pyarrow, sqlalchemy\n"
         "from penstock import remote_table, uri\n"
@@ -102,9 +102,9 @@ def test_frames_and_dialects_are_extras(tmp_path: Path) -> None:
 
 def test_the_mesh_plays_its_demo_without_an_installation(tmp_path: Path) -> None:
     """A whole mesh from wheels: takes a minute or two on a quiet machine, all packages cached."""
-    command = [UV, "tool", "run", *FRESH, "--from", "penstock-mesh", "penstock"]
+    wheels = ["--from", str(wheel("penstock_mesh")), "--with", str(wheel("penstock"))]
     ran = subprocess.run(
-        [*command, "demo"],
+        [str(UV), "tool", "run", *wheels, "penstock", "demo"],
         env=uv_environment(),
         capture_output=True,
         text=True,
