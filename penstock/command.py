@@ -14,7 +14,7 @@ def main() -> None:
         print(f"penstock {installed.version()}")
         return
     try:
-        installed.require(("typer", "rich", "prompt_toolkit"), "cli")
+        installed.require(installed.CLI, "cli")
     except PenstockError as missing:
         print(missing, file=sys.stderr)
         sys.exit(EXIT_CONFIG)

@@ -14,6 +14,8 @@ from types import ModuleType
 
 from penstock.errors import ConfigError
 
+#: what the command imports
+CLI = ("prompt_toolkit", "psutil", "rich", "sqlglot", "typer")
 #: what live tables of another deployment need (`penstock.uri`, `penstock.remote_table`)
 REMOTE_TABLES = (
     "duckdb",

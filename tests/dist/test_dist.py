@@ -81,6 +81,9 @@ def test_the_command_runs_sql_and_asks_for_the_mesh(command: Environment) -> Non
     login = ("--url", "127.0.0.1:1", "--password-file", str(password))
     refused = command.run("penstock", "sql", "SELECT 1", *login)
     assert "the gateway at http://127.0.0.1:1 cannot be reached" in refused.stderr
+    for of_a_client in ("sql", "export"):
+        helped = command.run("penstock", of_a_client, "--help")
+        assert helped.returncode == 0, helped.stderr
     for asked in ("up", "demo", "status", "doctor"):
         missing = command.run("penstock", asked)
         assert missing.returncode == 78, missing.stderr

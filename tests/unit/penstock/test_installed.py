@@ -129,8 +129,7 @@ def test_each_import_of_the_mesh_is_looked_for_before_a_start() -> None:
         if name not in sys.stdlib_module_names and name.partition(".")[0] not in OWN
     }
     client = {"numpy", "pyarrow", "tenacity", "urllib3", "websockets"}
-    command = {"typer", "rich", "prompt_toolkit"}
-    assert outside - client - command <= {*installed.MESH, *installed.SPARK}
+    assert outside - client <= {*installed.CLI, *installed.MESH, *installed.SPARK}
     jobs = {m for m in graph.modules if m.startswith("spark_jobs")}
     assert all(graph.find_modules_that_directly_import(name) <= jobs for name in installed.SPARK)
     assert set(installed.REMOTE_TABLES) <= set(installed.MESH)
