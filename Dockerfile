@@ -21,7 +21,7 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt,required
     index=$(/opt/build/bin/pip config get global.index-url 2>/dev/null || true); \
     if [ -n "${PIP_INDEX_URL:-$index}" ]; then export UV_DEFAULT_INDEX="${PIP_INDEX_URL:-$index}"; fi; \
     python3 -m venv --without-pip /opt/venv && /opt/build/bin/uv pip install --verify-hashes --compile-bytecode \
-        -c requirements.lock -r pyproject.toml --extra gateway --extra services \
+        -c requirements.lock -r pyproject.toml --extra server --extra gateway --extra services \
  && grep -A60 '^setuptools==' requirements.lock | sed -n '1p; 2,/^[a-z]/{/^ /p}' >/tmp/setuptools.lock \
  && /opt/build/bin/pip install --quiet --require-hashes -r /tmp/setuptools.lock \
  && find /opt/venv -type d \( -name tests -o -name include \) -path '*/pyarrow/*' -prune -exec rm -rf {} + \
@@ -30,8 +30,11 @@ RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt,required
 # ---- our own packages, in /opt/app
 FROM build AS app
 COPY . .
+# the services stand beside the package, as in a checkout
 RUN /opt/build/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /tmp/wheel . \
- && /opt/build/bin/uv pip install --quiet --no-deps --compile-bytecode --target /opt/app /tmp/wheel/*.whl
+ && /opt/build/bin/uv pip install --quiet --no-deps --compile-bytecode --target /opt/app /tmp/wheel/*.whl \
+ && cp -r gateway schemas services spark_jobs /opt/app && chmod -R a+rX /opt/app \
+ && cd /opt/app && python3 -m compileall -q gateway schemas services spark_jobs
 
 # ---- Java out of its image, without links into the rest of it
 FROM ${JRE_IMAGE} AS java

@@ -22,7 +22,7 @@ SINCE ?=
 HA ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants
+.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants dist
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean site
 
 help:  ## show this list
@@ -55,6 +55,10 @@ test: setup lint types unit stack  ## what `check` does, with all unit tests and
 
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
+
+dist: setup  ## wheels and source archives of penstock and penstock-mesh in dist/, checked in clean environments, `penstock demo` too
+	@.ci/dist
+	@$(BIN)/pytest -q tests/dist
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
 	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
@@ -137,6 +141,7 @@ nightly: test  ## everything, in its long and strict forms; hours
 	@$(PY) -m tests.conformance $(CASES) --backend stack
 	@$(PY) -m tests.conformance $(CASES) --backend stack --kill 3
 	@for round in 1 2 3 4 5; do $(BIN)/pytest -q tests/faults || exit 1; done
+	@$(MAKE) --no-print-directory dist
 	@$(MAKE) --no-print-directory soak
 	@$(MAKE) --no-print-directory mutants SEED=$(shell date -u +%Y%m%d) MINUTES=240
 

@@ -78,6 +78,9 @@ _HOME = {
     "table": "penstock.client.table_handles",
 }
 
+#: modules of live tables, which `penstock[remote-tables]` brings what they need for
+_REMOTE_TABLES = ("remote_table", "uri")
+
 #: names of earlier versions that still work, with a DeprecationWarning; those of a connection are
 #: in `penstock.client.old_names`
 _OLD = {
@@ -90,6 +93,11 @@ _OLD = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
+        if name in _REMOTE_TABLES:
+            from penstock import installed
+
+            installed.require(installed.REMOTE_TABLES, "remote-tables")
+            return import_module(f"penstock.{name}")
         new = _OLD.get(name, name)
         if new not in _HOME:
             raise AttributeError(f"module 'penstock' has no attribute {name!r}")

@@ -8,26 +8,29 @@ and in segments it is a real timestamp of the database's precision.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 
-#: kind → (polars type, TDengine REST type name, bytes)
-_FIXED: dict[str, tuple[Any, str, int]] = {
-    "BOOL": (pl.Boolean, "BOOL", 1),
-    "TINYINT": (pl.Int8, "TINYINT", 1),
-    "SMALLINT": (pl.Int16, "SMALLINT", 2),
-    "INT": (pl.Int32, "INT", 4),
-    "BIGINT": (pl.Int64, "BIGINT", 8),
-    "TINYINT UNSIGNED": (pl.UInt8, "TINYINT UNSIGNED", 1),
-    "SMALLINT UNSIGNED": (pl.UInt16, "SMALLINT UNSIGNED", 2),
-    "INT UNSIGNED": (pl.UInt32, "INT UNSIGNED", 4),
-    "BIGINT UNSIGNED": (pl.UInt64, "BIGINT UNSIGNED", 8),
-    "FLOAT": (pl.Float32, "FLOAT", 4),
-    "DOUBLE": (pl.Float64, "DOUBLE", 8),
-    "TIMESTAMP": (pl.Int64, "TIMESTAMP", 8),
-    "JSON": (pl.String, "JSON", 4095),
+if TYPE_CHECKING:
+    # clients know types, too, and have no polars
+    import polars as pl
+
+#: kind → (name of the polars type, TDengine REST type name, bytes)
+_FIXED: dict[str, tuple[str, str, int]] = {
+    "BOOL": ("Boolean", "BOOL", 1),
+    "TINYINT": ("Int8", "TINYINT", 1),
+    "SMALLINT": ("Int16", "SMALLINT", 2),
+    "INT": ("Int32", "INT", 4),
+    "BIGINT": ("Int64", "BIGINT", 8),
+    "TINYINT UNSIGNED": ("UInt8", "TINYINT UNSIGNED", 1),
+    "SMALLINT UNSIGNED": ("UInt16", "SMALLINT UNSIGNED", 2),
+    "INT UNSIGNED": ("UInt32", "INT UNSIGNED", 4),
+    "BIGINT UNSIGNED": ("UInt64", "BIGINT UNSIGNED", 8),
+    "FLOAT": ("Float32", "FLOAT", 4),
+    "DOUBLE": ("Float64", "DOUBLE", 8),
+    "TIMESTAMP": ("Int64", "TIMESTAMP", 8),
+    "JSON": ("String", "JSON", 4095),
 }
 #: Arrow's types that one of ours is exactly
 FROM_ARROW: dict[pa.DataType, str] = {
@@ -43,6 +46,7 @@ FROM_ARROW: dict[pa.DataType, str] = {
     pa.float32(): "FLOAT",
     pa.float64(): "DOUBLE",
 }
+_TO_ARROW = {kind: arrow for arrow, kind in FROM_ARROW.items()}
 #: first and last time of each precision in ticks: years 1 to 9999, and what fits into 64 bits of
 #: nanoseconds
 TIME_LIMITS: dict[str, tuple[int, int]] = {
@@ -89,13 +93,15 @@ class ColumnType:
 
     def polars(self) -> pl.DataType:
         """Type inside polars frames (TIMESTAMP: Int64 ticks)."""
+        import polars as pl
+
         if self.kind == "DECIMAL":
             return pl.Decimal(self.precision, self.scale)
         if self.kind == "VARBINARY":
             return pl.Binary()
         if self.sized:
             return pl.String()
-        return _FIXED[self.kind][0]()  # type: ignore[no-any-return]
+        return getattr(pl, _FIXED[self.kind][0])()  # type: ignore[no-any-return]
 
     def arrow(self, precision: str = "ms") -> pa.DataType:
         """Type on the wire and in segments; *precision* is the database's."""
@@ -107,7 +113,7 @@ class ColumnType:
             return pa.binary()
         if self.text:
             return pa.string()
-        return pl.Series([], dtype=self.polars()).to_arrow().type
+        return _TO_ARROW[self.kind]
 
     def bytes(self) -> int:
         """Size that TDengine reports in `column_meta` and DESCRIBE."""
@@ -127,6 +133,8 @@ def to_ticks(times: pl.Series, precision: str) -> pl.Series:
     """Ticks of a column of dates or times; those beyond 64 bits are the least number, which is no
     time of any precision.
     """
+    import polars as pl
+
     if isinstance(times.dtype, pl.Datetime):
         unit = _PER_SECOND[times.dtype.time_unit]
         if unit >= _PER_SECOND[precision]:
@@ -149,6 +157,8 @@ def in_range(ticks: pl.Series, limits: tuple[int, int]) -> pl.Series:
     most = ticks.max()
     if not isinstance(least, int) or not isinstance(most, int) or (low <= least and most <= high):
         return ticks
+    import polars as pl
+
     inside = ticks.is_between(low, high)
     return ticks.zip_with(
         inside.fill_null(value=False), pl.Series(ticks.name, [None], dtype=ticks.dtype)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 if TYPE_CHECKING:
+    import polars as pl
+
     from penstock.catalog.model import TableVersion
 
 #: column → its names in segments: the one that is written, then those that earlier builds may have
@@ -108,6 +108,8 @@ def present_rows(names: StoredNames, rows: pl.DataFrame) -> pl.DataFrame:
     """
     if all(held == (name,) for name, held in names.items()):
         return rows
+    import polars as pl
+
     there = set(rows.columns)
     renamed: list[pl.Expr] = []
     known = {name.lower() for name in names}

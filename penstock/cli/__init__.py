@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import sys
 from typing import Annotated
 
 import typer
 
+from penstock import installed
 from penstock.cli.lazy import LazyGroup
 from penstock.errors import EXIT_CONFIG, ConfigError, PenstockError
 
@@ -30,7 +30,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"penstock {importlib.metadata.version('penstock')}")
+        print(f"penstock {installed.version()}")
         raise typer.Exit
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 from typer.core import TyperGroup
 
+from penstock import installed
+
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
     from typer._click.formatting import HelpFormatter
@@ -48,6 +50,10 @@ PLACES = {
 }
 
 
+#: modules whose commands start, stop or look after a mesh on this machine
+_OF_A_MESH = ("mesh", "backup", "debug", "demo", "doctor", "logs", "snode", "top")
+
+
 class LazyGroup(TyperGroup):
     """The group of all commands; their modules add them to `app` once they are imported."""
 
@@ -58,6 +64,8 @@ class LazyGroup(TyperGroup):
         place = PLACES.get(cmd_name)
         if place is None:
             return None
+        if place.module in _OF_A_MESH:
+            installed.require_mesh()
         importlib.import_module(f"penstock.cli.{place.module}")
         from penstock.cli import app
 

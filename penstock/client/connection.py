@@ -137,7 +137,7 @@ class Connection(OldNames):
             body["parameters"] = encode(plain_parameters(parameters))
         headers = {"Accept": ARROW} | ({"Idempotency-Key": key} if key else {})
         answer = self._gateway.post("/v1/query", json.dumps(body).encode(), JSON, headers)
-        return Result(from_stream(answer.content), notices=notices_of(answer.headers))
+        return Result(from_stream(answer.content), notices=notices_of(answer))
 
     # ---------------------------------------------------------------- rows
 
@@ -175,7 +175,7 @@ class Connection(OldNames):
             )
             answer = self._gateway.post(path, body, kind, {"Idempotency-Key": key} if key else {})
             written += int(answer.json()["rows"])
-            notices += notices_of(answer.headers)
+            notices += notices_of(answer)
         return Count(written, notices)
 
     def last(self, table: str, names: Sequence[str] = ()) -> list[dict[str, Any]]:

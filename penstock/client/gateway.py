@@ -6,8 +6,9 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-import httpx
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 
+from penstock.client.http import Answer, Http
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.remote_errors import error_of
 from penstock.runtime import tls
@@ -45,16 +46,11 @@ class Gateway:
         self.timeout = timeout
         #: checks certificates; None for plain HTTP
         self.context = tls.client(ca) if self.url.startswith("https") else None
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": authorization},
-            timeout=timeout,
-            verify=self.context or True,
-        )
+        self._http = Http({"Authorization": authorization}, self.context)
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str) -> Answer:
         """Return the answer to a GET. Raises PenstockError."""
-        return self._send(self._http.build_request("GET", path))
+        return self._send("GET", path)
 
     def post(
         self,
@@ -62,36 +58,45 @@ class Gateway:
         body: bytes = b"",
         kind: str = "",
         headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
+    ) -> Answer:
         """Return the answer to a POST of *body*, of content type *kind*. Raises PenstockError."""
         content_type = {"Content-Type": kind} if kind else {}
-        return self._send(
-            self._http.build_request(
-                "POST", path, content=body, headers={**(headers or {}), **content_type}
-            )
-        )
+        return self._send("POST", path, body, {**(headers or {}), **content_type})
 
     def close(self) -> None:
         self._http.close()
 
-    def _send(self, request: httpx.Request) -> httpx.Response:
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         try:
-            response = self._http.send(request)
-        except httpx.TimeoutException as late:
-            raise RemoteError(
+            answer = self._http.request(
+                method, self.url + path, timeout=self.timeout, body=body, headers=headers
+            )
+        except HTTPError as broken:
+            raise self._unanswered(broken) from _innermost(broken)
+        if not answer.is_success:
+            raise _error_of(answer)
+        return answer
+
+    def _unanswered(self, broken: HTTPError) -> RemoteError:
+        late = isinstance(broken, ConnectTimeoutError | ReadTimeoutError)
+        # which is a ConnectTimeoutError, too
+        if late and not isinstance(broken, NewConnectionError):
+            return RemoteError(
                 "the gateway does not answer in time",
                 code="E_TIMEOUT",
                 detail=f"{self.timeout:g} s",
-            ) from _innermost(late)
-        except httpx.HTTPError as broken:
-            raise RemoteError(
-                f"the gateway at {self.url} cannot be reached",
-                detail=type(broken).__name__,
-                hint="is the mesh up? `penstock status` shows it",
-            ) from _innermost(broken)
-        if not response.is_success:
-            raise _error_of(response)
-        return response
+            )
+        return RemoteError(
+            f"the gateway at {self.url} cannot be reached",
+            detail=type(broken).__name__,
+            hint="is the mesh up? `penstock status` shows it",
+        )
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -101,13 +106,13 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _error_of(response: httpx.Response) -> PenstockError:
+def _error_of(answer: Answer) -> PenstockError:
     try:
-        found = response.json()["error"]
+        found = answer.json()["error"]
     except (ValueError, KeyError, TypeError):
-        kind: type[PenstockError] = AuthError if response.status_code in (401, 403) else RemoteError
+        kind: type[PenstockError] = AuthError if answer.status in (401, 403) else RemoteError
         return kind(
-            f"the gateway answered with status {response.status_code}",
-            detail=response.text[:200],
+            f"the gateway answered with status {answer.status}",
+            detail=answer.text[:200],
         )
-    return error_of(found, response.status_code)
+    return error_of(found, answer.status)

@@ -13,15 +13,18 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import httpx
-import tenacity
+from urllib3.exceptions import HTTPError
 from websockets.sync.client import ClientConnection, connect
 
+from penstock.client.http import Http
 from penstock.client.line import Line
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
 from penstock.remote_errors import error_of
+
+if TYPE_CHECKING:
+    import tenacity
 
 #: seconds that a node may take to say who leads
 ASK_SECONDS = 0.6
@@ -62,7 +65,7 @@ class Nodes:
         self._groups: list[dict[str, Any]] = []
         self._tables: dict[str, int] = {}
         self._context = context
-        self._http = httpx.Client(headers={"Authorization": authorization}, verify=context or True)
+        self._http = Http({"Authorization": authorization}, context)
 
     def close(self) -> None:
         self._http.close()
@@ -175,24 +178,24 @@ class Nodes:
         """
         try:
             if body is None:
-                response = self._http.get(url + path, timeout=seconds)
+                answer = self._http.request("GET", url + path, timeout=seconds)
             else:
                 content = body if isinstance(body, bytes) else json.dumps(body).encode()
-                response = self._http.post(url + path, content=content, timeout=seconds)
-        except httpx.HTTPError as broken:
+                answer = self._http.request("POST", url + path, timeout=seconds, body=content)
+        except HTTPError as broken:
             raise RemoteError(
                 f"the node at {url} cannot be reached",
                 code="E_NODE_DOWN",
                 detail=type(broken).__name__,
             ) from broken
-        if response.headers.get("content-type", "").startswith("application/json"):
-            answer = response.json()
-            if not response.is_success:
-                raise error_of(answer["error"], response.status_code)
-            return answer
-        if not response.is_success:
-            raise RemoteError(f"the node at {url} answered with status {response.status_code}")
-        return response.content
+        if answer.headers.get("content-type", "").startswith("application/json"):
+            said = answer.json()
+            if not answer.is_success:
+                raise error_of(said["error"], answer.status)
+            return said
+        if not answer.is_success:
+            raise RemoteError(f"the node at {url} answered with status {answer.status}")
+        return answer.content
 
     def ask_any(
         self, urls: Iterable[str], path: str, body: dict[str, Any] | bytes | None = None

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from penstock import installed
+
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
@@ -53,13 +55,13 @@ class Result:
         return self.table
 
     def to_polars(self) -> pl.DataFrame:
-        import polars as pl
-
-        frame = pl.from_arrow(self.table)
-        assert isinstance(frame, pl.DataFrame)
+        """Return a polars frame. Raises ConfigError: polars is not installed."""
+        frame: pl.DataFrame = installed.load("polars", "polars").from_arrow(self.table)
         return frame
 
     def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame. Raises ConfigError: pandas is not installed."""
+        installed.require(("pandas",), "pandas")
         return self.table.to_pandas()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

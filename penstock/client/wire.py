@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import httpx
 import pyarrow as pa
 
+from penstock.client.http import Answer
 from penstock.client.values import without_nan
 from penstock.errors import (
     SchemaError,
@@ -75,9 +75,9 @@ def to_stream(table: pa.Table, metadata: Mapping[str, str] | None = None) -> byt
     return bytes(sink.getvalue().to_pybytes())
 
 
-def notices_of(headers: httpx.Headers) -> tuple[str, ...]:
+def notices_of(answer: Answer) -> tuple[str, ...]:
     """What the gateway has to say about a request that it took."""
-    return tuple(headers.get_list("Penstock-Notice", split_commas=True))
+    return answer.values("Penstock-Notice")
 
 
 def from_stream(data: bytes) -> pa.Table:

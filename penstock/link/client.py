@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 from websockets.exceptions import ConnectionClosed
@@ -23,11 +23,13 @@ from websockets.exceptions import ConnectionClosed
 from penstock.errors import PenstockError, RemoteError
 from penstock.link.address import Address, LinkLost
 from penstock.link.channel import Channel, LinkMessage
-from penstock.link.description import Description
 from penstock.link.frames import CREDIT, pack, unpack
 from penstock.link.handshake import open_socket
 from penstock.outbound.targets import reason_of
 from penstock.remote_errors import error_of
+
+if TYPE_CHECKING:
+    from penstock.link.description import Description
 
 
 class Link:
@@ -64,9 +66,7 @@ class Link:
 
     def describe(self, table: str, database: str = "") -> Description:
         """Ask for the columns of a table over there. Raises PenstockError."""
-        return Description.from_json(
-            self._ask({"op": "describe", "table": table, "database": database})["table"]
-        )
+        return _description(self._ask({"op": "describe", "table": table, "database": database}))
 
     def resolve(
         self,
@@ -80,7 +80,7 @@ class Link:
         or serial. Raises PenstockError.
         """
         request = {"op": "describe", "table": table, "query": query, "serial": serial}
-        return Description.from_json(self._ask(request, timeout)["table"])
+        return _description(self._ask(request, timeout))
 
     def information(self) -> dict[str, Any]:
         """Ask the other side who it is: `deployment` (an id that stays), `queries` (name, serial
@@ -301,3 +301,10 @@ class Link:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _description(answer: dict[str, Any]) -> Description:
+    # `Connection.stream` describes no table, and a client has nothing of what is imported here
+    from penstock.link.description import Description
+
+    return Description.from_json(answer["table"])

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from penstock import bus
+from penstock import bus, installed
 from penstock.config.environment import MESH_VARIABLE
 from penstock.config.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.errors import ConfigError
@@ -93,8 +93,10 @@ def check_services(chosen: tuple[str, ...]) -> None:
     """Check names, and that each service has something to run.
 
     Raises:
-        ConfigError: all faults at once.
+        ConfigError: all faults at once; or first, that the stream jobs are not installed.
     """
+    if "spark" in chosen:
+        installed.require_mesh(installed.SPARK)
     unknown = [name for name in chosen if name not in ALL_SERVICES]
     absent = [name for name in chosen if name in PACKAGES and not _runnable(PACKAGES[name])]
     if unknown or absent:
@@ -244,6 +246,7 @@ def common_environment(layout: Layout, ports: Ports, options: Options) -> dict[s
     common = {
         **ALLOCATORS,
         **os.environ,
+        **installed.service_path(os.environ.get("PYTHONPATH", "")),
         **addresses(layout, ports, options.services, open_kafka=options.open_kafka),
         MESH_VARIABLE: str(layout.root),
         "PENSTOCK_CLOCK": options.clock,

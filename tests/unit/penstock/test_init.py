@@ -55,5 +55,5 @@ def test_old_names_warn_and_lead_to_the_same_functions(old: str, new: str) -> No
 
 
 def test_the_services_do_not_pay_for_the_client() -> None:
-    check = "import penstock, penstock.names, sys; sys.exit('httpx' in sys.modules or 'polars' in sys.modules)"
+    check = "import penstock, penstock.names, sys; sys.exit('urllib3' in sys.modules or 'polars' in sys.modules)"
     subprocess.run([sys.executable, "-c", check], check=True)

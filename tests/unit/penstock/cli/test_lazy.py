@@ -33,7 +33,7 @@ def test_help_lists_all_and_imports_none() -> None:
         "try: main()\n"
         "except SystemExit: pass\n"
         "print([m for m in sys.modules if m.split('.')[0] in "
-        "('pyarrow', 'polars', 'pydantic', 'httpx', 'sqlglot', 'rich')])"
+        "('pyarrow', 'polars', 'pydantic', 'urllib3', 'sqlglot', 'rich')])"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     *shown, loaded = out.stdout.splitlines()
