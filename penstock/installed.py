@@ -122,4 +122,9 @@ def _packed_services() -> str:
 
 
 def _missing(modules: tuple[str, ...]) -> list[str]:
-    return [module for module in modules if importlib.util.find_spec(module) is None]
+    # one that is imported is there, whatever it has made of itself: faust's has no spec any more
+    return [
+        module
+        for module in modules
+        if module not in sys.modules and importlib.util.find_spec(module) is None
+    ]

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial
+from typing import Annotated, Literal
 
 import typer
 
 from penstock.cli import app
 from penstock.cli.completion import complete_table
-from penstock.cli.following import source
-from penstock.cli.following.printer import FollowForm, PiecePrinter
-from penstock.cli.following.rows import events_table
 from penstock.cli.gateway import PasswordFile, Url, User, connection
-from penstock.cli.options import DATA_DIR, DataDir
-from penstock.cli.table_name import TableName, precision_of
+from penstock.cli.options import DATA_DIR, DataDir, FollowForm
 from penstock.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from penstock.client.connection import Connection
 
 _STARTS = {"now": "latest", "earliest": "earliest"}
 
@@ -63,69 +52,13 @@ def follow(
 
     Example: penstock follow power.meters --from earliest --where "current > 10"
     """
+    from penstock.cli.following.run import Following, follow_events, follow_rows
+    from penstock.cli.table_name import TableName
+
     wanted = TableName.parse(name, database)
     if where is not None and (events or child):
         raise ConfigError("--where goes with rows of a whole table", hint="leave the others out")
     chosen = form or ("table" if sys.stdout.isatty() else "ndjson")
-    printer = PiecePrinter(chosen, sys.stdout)
-    begin = _STARTS[start]
-    try:
-        with connection(data_dir, url, user, password_file) as client:
-            if events:
-                _show_events(client, wanted, child or [], begin, printer, chosen, rows)
-            else:
-                followed = source.find(client, wanted)
-                _say(f"following {followed.kind} {wanted}; Ctrl-C ends it")
-                if where is not None:
-                    found = source.selected(client, followed, where, begin)
-                else:
-                    subscription = source.subscribe(client, followed, child or [], begin)
-                    found = source.pieces(subscription, followed.columns, _say)
-                _show_rows(found, printer, rows)
-    except KeyboardInterrupt:
-        pass
-    except BrokenPipeError:
-        # whoever read has seen enough; nothing is to be written at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
-    printer.close()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _show_rows(found: Iterator[pa.Table], printer: PiecePrinter, most: int | None) -> None:
-    left = most
-    for piece in found:
-        printer.write(piece if left is None else piece.slice(0, left))
-        if left is not None:
-            left -= piece.num_rows
-            if left <= 0:
-                return
-
-
-def _show_events(
-    client: Connection,
-    name: TableName,
-    children: list[str],
-    start: str,
-    printer: PiecePrinter,
-    form: FollowForm,
-    most: int | None,
-) -> None:
-    source.require_stream(client, name)
-    unit = precision_of(client, name.database) or "ms"
-    _say(f"following window events of {name}; Ctrl-C ends it")
-    left = most
-    updates = client.subscribe(str(name), what="events", tables=children or None, start=start)
-    for update in updates:
-        items = update.items[:left]
-        if form in ("json", "ndjson"):
-            printer.write_objects(json.dumps(item, ensure_ascii=False) for item in items)
-        else:
-            printer.write(events_table(items, unit))
-        if left is not None:
-            left -= len(items)
-            if left <= 0:
-                return
+    asked = Following(wanted, tuple(child or ()), _STARTS[start], where, rows, chosen)
+    show = follow_events if events else follow_rows
+    show(partial(connection, data_dir, url, user, password_file), asked)

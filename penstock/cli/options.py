@@ -17,6 +17,8 @@ DataDir = Annotated[
 DATA_DIR = Path(".penstock")
 #: how rows are written
 Form = Literal["table", "vertical", "csv", "json", "ndjson", "markdown", "parquet"]
+#: … where they come one after the other
+FollowForm = Literal["table", "csv", "json", "ndjson"]
 
 
 def messages() -> Console:

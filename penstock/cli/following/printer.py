@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, TextIO
+from typing import TextIO
 
 import pyarrow as pa
 from rich.cells import cell_len
 
+from penstock.cli.options import FollowForm
 from penstock.cli.output import is_number, objects, pad, shown, write_csv
-
-FollowForm = Literal["table", "csv", "json", "ndjson"]
 
 
 class PiecePrinter:

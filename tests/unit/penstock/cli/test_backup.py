@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from penstock.cli import app, backup
+from penstock.cli import app
 from penstock.errors import StateError
 from penstock.mesh.deployment import SUBJECT
 from penstock.mesh.layout import Layout
@@ -65,7 +65,7 @@ def test_a_place_makes_a_backup(
         made.append(vault.url)
         raise StateError("that is enough")
 
-    monkeypatch.setattr(backup, "backup", note)
+    monkeypatch.setattr("penstock.mesh.deployment.backup", note)
     for order in (("backup", *words), ("backup", "--data-dir", str(layout.root), *words)):
         assert "that is enough" in str(run(layout, *order).exception)
     assert made == [words[0], words[0]]

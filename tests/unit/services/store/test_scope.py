@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlglot import exp
 
 from penstock.catalog.model import Database, Table, TableVersion
 from penstock.duck import Bounds, Engine
@@ -21,7 +20,6 @@ from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.parser import parse_one
 from penstock.sql.statements import Query
 from penstock.storage.segments import RangeDelete
-from services.store import query_run
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.scope import EVERYTHING, ReadScope, scope_of
@@ -139,7 +137,7 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
             store.step(step)
         sql = shape.format(where)
         found = store.ask(sql)
-        patch.setattr(query_run, "scope_of", lambda *_: EVERYTHING)
+        patch.setattr("services.store.query_relations.scope_of", lambda *_: EVERYTHING)
         patch.setattr("services.store.window_source.scope_of", lambda *_: EVERYTHING)
         assert found == store.ask(sql)
 
@@ -162,9 +160,8 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
 def test_what_a_condition_says(where: str, scope: ReadScope) -> None:
     statement = parse_one(f"SELECT v FROM meters m WHERE {where}")
     assert isinstance(statement, Query)
-    source = statement.query.args["from_"].this
-    assert isinstance(source, exp.Table)
-    assert scope_of(source, STABLE, "Asia/Shanghai") == scope
+    condition = statement.query.args["where"].this
+    assert scope_of(condition, "m", STABLE, "Asia/Shanghai") == scope
 
 
 def test_files_and_rows_outside_are_not_read(tmp_path: Path) -> None:
