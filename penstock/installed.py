@@ -126,5 +126,5 @@ def _missing(modules: tuple[str, ...]) -> list[str]:
     return [
         module
         for module in modules
-        if module not in sys.modules and importlib.util.find_spec(module) is None
+        if sys.modules.get(module) is None and importlib.util.find_spec(module) is None
     ]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import app
-from penstock.cli.bundle import Redactor, pack, secrets_of
 from penstock.cli.gateway import connection
 from penstock.cli.options import DATA_DIR, DataDir
 from penstock.cli.service_metrics import health_ports, read_metrics
@@ -24,6 +23,7 @@ from penstock.mesh.layout import Layout
 from penstock.mesh.state import read_state
 
 if TYPE_CHECKING:
+    from penstock.cli.bundle import Redactor
     from penstock.client.connection import Connection
 
 commands = typer.Typer(help="For whoever has to find a fault.", no_args_is_help=True)
@@ -67,6 +67,8 @@ def bundle(
 
     Example: penstock debug bundle --out bundle.tar.gz
     """
+    from penstock.cli.bundle import Redactor, pack, secrets_of
+
     layout = Layout(data_dir.expanduser().absolute())
     if not layout.root.exists():
         raise ConfigError(f"there is nothing in {layout.root}", hint="--data-dir names a mesh")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli import app, debug
-from penstock.cli.bundle import HIDDEN, Redactor, is_secret_name, secrets_of
+from penstock.cli.bundle import HIDDEN, Redactor, is_secret_name, pack, secrets_of
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
 
@@ -162,6 +162,6 @@ def test_short_and_plain_values_do_not_tear_text(tmp_path: Path) -> None:
 
 
 def test_an_archive_has_its_folder(layout: Layout) -> None:
-    data = debug.pack({"a/b.txt": "x"}, Redactor([]), 0.0)
+    data = pack({"a/b.txt": "x"}, Redactor([]), 0.0)
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         assert archive.getnames() == ["penstock-bundle/a/b.txt"]

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console, RenderableType
 from typer.testing import CliRunner
 
-from penstock.cli import app, top
+from penstock.cli import app, observer
 from penstock.cli.activity import (
     Look,
     ServiceCount,
@@ -112,11 +112,11 @@ def test_metrics_are_read_with_the_key() -> None:
 
 
 def test_a_pipe_gets_one_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(top, "read_state", lambda _: STATE)
-    monkeypatch.setattr(top, "read_metrics", lambda port: METRICS if port == 2 else "")
+    monkeypatch.setattr(observer, "read_state", lambda _: STATE)
+    monkeypatch.setattr(observer, "read_metrics", lambda port: METRICS if port == 2 else "")
     rows = [("power", "averages", "ready", 1, 1, 0, 0, 5)]
     client = SimpleNamespace(query=lambda sql: SimpleNamespace(rows=rows), close=lambda: None)
-    monkeypatch.setattr(top, "connection", lambda *given, **more: client)
+    monkeypatch.setattr(observer, "connection", lambda *given, **more: client)
     done = CliRunner().invoke(app, ["top", "--data-dir", str(tmp_path), "-s", "0.5"])
     assert done.exit_code == 0, done.exception
     assert "power.averages" in done.stdout and "gateway" in done.stdout
@@ -128,9 +128,9 @@ def test_a_gateway_that_is_silent_hides_no_service(
     def refuse(*given: object, **more: object) -> None:
         raise RemoteError("it is not there")
 
-    monkeypatch.setattr(top, "read_state", lambda _: STATE)
-    monkeypatch.setattr(top, "read_metrics", lambda port: "")
-    monkeypatch.setattr(top, "connection", refuse)
+    monkeypatch.setattr(observer, "read_state", lambda _: STATE)
+    monkeypatch.setattr(observer, "read_metrics", lambda port: "")
+    monkeypatch.setattr(observer, "connection", refuse)
     done = CliRunner().invoke(app, ["top", "--data-dir", str(tmp_path), "-s", "0.5"])
     assert "says nothing of streams: it is not there" in done.stdout
     assert "gateway" in done.stdout
