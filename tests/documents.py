@@ -24,7 +24,9 @@ from penstock.mesh.running import RunningMesh
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```([\w ]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
 _DATABASE = re.compile(r"CREATE DATABASE (?:IF NOT EXISTS )?(\w+)", re.IGNORECASE)
-_WRITES = re.compile(r"\b(INSERT|DELETE|FLUSH|CREATE STREAM|RESUME|RECALCULATE)\b", re.IGNORECASE)
+_WRITES = re.compile(
+    r"\b(INSERT|DELETE|FLUSH|CREATE (?:OR REPLACE )?STREAM|RESUME|RECALCULATE)\b", re.IGNORECASE
+)
 #: streams on streams go no deeper in any document
 _DEPTH = 2
 

@@ -32,7 +32,7 @@ MeshFactory = Callable[..., RunningMesh]
 PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
 
 #: topics of the shared mesh rest soon, so that all its tests meet some that do
-RESTING = {"PENSTOCK_SPARK_IDLE_SECONDS": "8"}
+RESTING = {"PENSTOCK_SPARK_IDLE_SECONDS": "20"}
 
 
 #: the same tests against child processes or containers

@@ -53,6 +53,12 @@ class Corrections:
         #: event time of the earliest of all rows
         self.earliest = LATEST
 
+    def note(self, rows: pl.DataFrame) -> None:
+        """Note that *rows* are in the source: RECALCULATE STREAM may count what was left out."""
+        times = rows.get_column(self._time)
+        if times.len() > times.null_count():
+            self.earliest = min(self.earliest, int(times.min()))  # type: ignore[arg-type]
+
     def delete(self, control: Control, out: EmissionBuffer) -> None:
         """Delete a range of rows: what they were in is computed again without them."""
         span = self._span(control.low, control.high)

@@ -208,6 +208,7 @@ class IntervalKernel:
 
     def skip(self, rows: pl.DataFrame) -> None:
         self._counted.skip(rows)
+        self._corrections.note(rows)
 
     # ---------------------------------------------------------------- controls
 

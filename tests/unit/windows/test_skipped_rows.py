@@ -56,6 +56,30 @@ def test_rows_that_were_left_out_do_not_come_back(plan: Plan, room: int | None) 
 
 
 @pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("window", ["INTERVAL(10a)", "SESSION(ts, 10a)"])
+def test_what_was_left_out_counts_once_it_is_recalculated(window: str, saved: bool) -> None:
+    plan = planned(
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met"
+        f" PARTITION BY tbname {window}"
+    )
+    history = Past()
+    kernel = make_kernel(plan, history)
+    counted, earlier = frame(("d1", 50, 1)), frame(("d1", 0, 1))
+    kernel.apply(counted)
+    history.add(counted)
+    kernel.control(Control("pause"))
+    kernel.apply(earlier)
+    history.add(earlier)
+    kernel.control(Control("resume_skip"))
+    if saved:
+        delta = kernel.delta(True)
+        kernel = make_kernel(plan, history)
+        kernel.restore([delta])
+    again = Control("recalculate", low=draw.BASE, high=draw.BASE + 9)
+    assert shown(kernel.control(again)) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize("saved", [False, True])
 def test_rows_that_are_left_out_wait_for_history_as_others_do(saved: bool) -> None:
     plan = planned(
         "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT _wstart ws, count(*) n FROM met"
