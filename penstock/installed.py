@@ -92,7 +92,7 @@ def require_mesh(more: tuple[str, ...] = ()) -> None:
     Raises:
         ConfigError: this is the client alone, or something that services import is not there.
     """
-    place = _packed_services()
+    place = _services_of_wheel()
     if place and place not in sys.path:
         sys.path.insert(0, place)
     missing = _missing((*SERVICES, *MESH, *more))
@@ -108,13 +108,13 @@ def service_path(inherited: str) -> dict[str, str]:
     """Return the variable by which child processes find the services of a wheel, before what their
     PYTHONPATH is already; a checkout needs none.
     """
-    place = _packed_services()
+    place = _services_of_wheel()
     if not place:
         return {}
     return {"PYTHONPATH": f"{place}{os.pathsep}{inherited}" if inherited else place}
 
 
-def _packed_services() -> str:
+def _services_of_wheel() -> str:
     """Return the folder in which a wheel has the services; "" in a checkout."""
     packed = importlib.util.find_spec("penstock_mesh")
     places = packed.submodule_search_locations if packed is not None else None

@@ -23,7 +23,7 @@ from spark_jobs.rehearsal import Rehearsal
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.supervisor import QuerySupervisor
-from spark_jobs.watch import Watch
+from spark_jobs.watch import SleepWatch
 
 #: exit status when the JVM or Kafka is gone: whoever supervises starts the process anew
 EXIT_LOST = 70
@@ -86,7 +86,7 @@ def run(settings: SparkSettings) -> int:
             health,
             clock,
             leadership.token,
-            Watch(settings.kafka_bootstrap),
+            SleepWatch(settings.kafka_bootstrap),
         )
 
         def stop_supervisor() -> None:

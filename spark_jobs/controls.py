@@ -42,7 +42,7 @@ def topics_to_tick(catalog: Catalog) -> dict[str, int]:
     return found
 
 
-def clocked_topics(catalog: Catalog) -> set[str]:
+def topics_with_ticks(catalog: Catalog) -> set[str]:
     """Topics to which ticks come: those that are ticked, and the exchange if one of their streams
     computes behind it.
     """

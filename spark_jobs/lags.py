@@ -13,7 +13,7 @@ from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.runtime import log
 from spark_jobs.queries import Wanted
-from spark_jobs.rest import Look
+from spark_jobs.rest import TopicProgress
 
 #: seconds between two measurements; a query that has just started is not judged by an older one
 LAG_SECONDS = 2.0
@@ -88,7 +88,7 @@ class Lags:
         existing: Mapping[str, int],
         running: Mapping[str, Progress],
         now: float,
-    ) -> list[tuple[Wanted, Look]]:
+    ) -> list[tuple[Wanted, TopicProgress]]:
         """Measure the lags of topics, and raise alarms for queries that stand still with records
         waiting; return how far each topic is.
 
@@ -99,23 +99,28 @@ class Lags:
             now: monotonic seconds.
         """
         there = [w for w in wanted if existing.get(w.topic) == w.partitions]
+        ends = self._read_ends(there, existing)
+        self._read_positions(there)
+        measured = [(item, self._progress_of(item, ends)) for item in there]
+        for item, progress in measured:
+            self._note_lag(item.topic, progress.lag, running.get(item.topic), now)
+        return measured
+
+    def _read_ends(
+        self, items: Sequence[Wanted], existing: Mapping[str, int]
+    ) -> dict[tuple[str, int], int]:
+        """Return where the partitions of topics end, and count the dead letters with them."""
         dead_letters = [(names.DEAD_LETTER, 0)] if names.DEAD_LETTER in existing else []
-        places = [(w.topic, p) for w in there for p in range(w.partitions)]
+        places = [(item.topic, p) for item in items for p in range(item.partitions)]
         ends = self._admin.end_offsets([*places, *dead_letters])
         self._dead_letters.set(sum(ends[place] for place in dead_letters))
-        self._read_positions(there)
-        looks = []
-        for item in there:
-            positions = self._positions[item.topic]
-            look = self._look(item, positions, ends)
-            lag = sum(max(end - saved, 0) for saved, end in zip(look.saved, look.ends, strict=True))
-            self.by_topic[item.topic] = lag
-            self._lag_gauge.labels(item.topic).set(lag)
-            query = running.get(item.topic)
-            if query is not None and query.note(positions, lag, now):
-                self._alarm(item.topic, lag)
-            looks.append((item, look))
-        return looks
+        return ends
+
+    def _note_lag(self, topic: str, lag: int, query: Progress | None, now: float) -> None:
+        self.by_topic[topic] = lag
+        self._lag_gauge.labels(topic).set(lag)
+        if query is not None and query.note(self._positions[topic], lag, now):
+            self._alarm(topic, lag)
 
     def position(self, topic: str, partition: int) -> int:
         """Return the offset up to which a partition is known to be worked on."""
@@ -152,12 +157,11 @@ class Lags:
             self._owned[topic] = owner
         self._positions[topic] = self._positions.get(topic, {}) | reported
 
-    def _look(
-        self, item: Wanted, positions: Mapping[str, int], ends: Mapping[tuple[str, int], int]
-    ) -> Look:
+    def _progress_of(self, item: Wanted, ends: Mapping[tuple[str, int], int]) -> TopicProgress:
+        positions = self._positions[item.topic]
         begins = self._catalog.catalog.begins(item.topic)
         partitions = range(item.partitions)
-        return Look(
+        return TopicProgress(
             tuple(ends[item.topic, p] for p in partitions),
             tuple(positions.get(str(p), begins.get(p, 0)) for p in partitions),
             # those of a topic of this name that is gone may be left

@@ -24,7 +24,7 @@ _WAKE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
-class Look:
+class TopicProgress:
     """Where the partitions of a topic end, and up to where each is worked on and saved.
 
     `sure`: that is said of this topic, and not of an earlier one of its name.
@@ -37,9 +37,12 @@ class Look:
     @property
     def done(self) -> bool:
         """Whether nothing is left to do."""
-        return self.sure and all(
-            saved >= end for saved, end in zip(self.saved, self.ends, strict=True)
-        )
+        return self.sure and not self.lag
+
+    @property
+    def lag(self) -> int:
+        """Records that are not worked on yet."""
+        return sum(max(end - saved, 0) for saved, end in zip(self.saved, self.ends, strict=True))
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Quiet:
     since: float
 
 
-def listen(before: Quiet | None, look: Look, now: float) -> Quiet | None:
+def listen(before: Quiet | None, look: TopicProgress, now: float) -> Quiet | None:
     """Return how quiet a topic is at *now*; None: it is not."""
     if not look.done:
         return None
@@ -93,7 +96,7 @@ def _by_time(pair: tuple[float, Turn]) -> float:
     return pair[0]
 
 
-class Rest:
+class TopicRest:
     """Knows of every topic whether it is at rest. Neither reads nor writes anything."""
 
     def __init__(self, idle_seconds: float) -> None:
@@ -107,7 +110,7 @@ class Rest:
         self._waits: dict[str, float] = {}
         self._woken: dict[str, float] = {}
 
-    def unseen(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
+    def new_topics(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
         """Return the topics at which nobody has looked yet."""
         if not self._idle:
             return []
@@ -124,7 +127,7 @@ class Rest:
             self._woken.pop(item.topic, None)
         return gone
 
-    def look(self, wanted: Wanted, look: Look, now: float, *, clocked: bool) -> bool:
+    def look(self, wanted: Wanted, look: TopicProgress, now: float, *, clocked: bool) -> bool:
         """Take in what *look* has found of a topic that is awake, or that nobody has seen yet;
         return True if it is at rest now.
 

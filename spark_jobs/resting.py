@@ -16,8 +16,8 @@ from penstock import names
 from penstock.bus import Admin
 from penstock.runtime.clock import Clock, milliseconds
 from spark_jobs.queries import Wanted
-from spark_jobs.rest import Look, Rest, Turn, giving_way
-from spark_jobs.watch import Watch
+from spark_jobs.rest import TopicProgress, TopicRest, Turn, giving_way
+from spark_jobs.watch import SleepWatch
 
 #: how long a heartbeat of a topic at rest lives, and how often it is set
 _BEAT_LIVES = 30
@@ -30,13 +30,13 @@ class Resting:
     """Of one supervisor, in its thread."""
 
     def __init__(
-        self, client: redis.Redis, admin: Admin, watch: Watch, idle_seconds: float
+        self, client: redis.Redis, admin: Admin, watch: SleepWatch, idle_seconds: float
     ) -> None:
-        """*idle_seconds*: see `Rest`."""
+        """*idle_seconds*: see `TopicRest`."""
         self._redis = client
         self._admin = admin
         self.watch = watch
-        self.rest = Rest(idle_seconds)
+        self.rest = TopicRest(idle_seconds)
         self._beat_at = self._check_at = 0.0
         self._fresh: list[Wanted] = []
 
@@ -51,7 +51,7 @@ class Resting:
         woken = self._wake(self.watch.take_woken(), now)
         if now - self._check_at >= _CHECK_SECONDS:
             self._check_at = now
-            missed = self._missed()
+            missed = self._topics_with_records()
             self.watch.remove(missed)
             woken += self._wake(missed, now)
         return woken
@@ -59,7 +59,7 @@ class Resting:
     def _wake(self, topics: Iterable[str], now: float) -> list[Wanted]:
         return [w for w in (self.rest.wake(topic, now) for topic in topics) if w is not None]
 
-    def _missed(self) -> list[str]:
+    def _topics_with_records(self) -> list[str]:
         """Return the topics at rest that do not end where they did."""
         asleep = self.rest.asleep
         ends = self._admin.end_offsets(
@@ -72,7 +72,7 @@ class Resting:
         ]
 
     def look(
-        self, looks: Iterable[tuple[Wanted, Look]], clocked: Collection[str], now: float
+        self, looks: Iterable[tuple[Wanted, TopicProgress]], clocked: Collection[str], now: float
     ) -> None:
         """Take in what was found of topics that are awake or new; *clocked*: those that get
         ticks.

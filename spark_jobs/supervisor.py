@@ -12,6 +12,7 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +32,7 @@ from penstock.runtime.health import Health
 from penstock.storage.checkpoints import directory_of
 from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.begins import begins
-from spark_jobs.controls import clocked_topics
+from spark_jobs.controls import topics_with_ticks
 from spark_jobs.epochs import Epochs
 from spark_jobs.hand_over import CATCHING_UP, HandOver
 from spark_jobs.lags import LAG_SECONDS, Lags, Progress
@@ -43,7 +44,7 @@ from spark_jobs.resting import Resting
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.stream_metrics import StreamMetrics
-from spark_jobs.watch import Watch
+from spark_jobs.watch import SleepWatch
 
 _ROUND_SECONDS = 0.5
 #: a query that starts is looked at more often
@@ -90,7 +91,7 @@ class QuerySupervisor:
         health: Health,
         clock: Clock,
         token: str,
-        watch: Watch,
+        watch: SleepWatch,
     ) -> None:
         self._token = token
         self._settings = settings
@@ -208,17 +209,12 @@ class QuerySupervisor:
     def _measure(self, wanted: dict[str, Wanted], now: float) -> None:
         """Find out how far the topics are, and which of them fall asleep or have woken."""
         resting = self._resting
-        for gone in resting.keep(wanted):
-            if gone.topic not in self._queries:
-                self._forget(gone)
-        news = [w for w in resting.rest.unseen(wanted) if self._exists(w)] + resting.wake(now)
+        self._forget_gone(wanted)
+        news = [w for w in resting.rest.new_topics(wanted) if self._exists(w)] + resting.wake(now)
         due = now - self._lags_at >= LAG_SECONDS
         awake = resting.rest.awake(wanted)
         if due or news:
-            running = {t: q.progress for t, q in self._queries.items()}
-            looked_at = awake.values() if due else news
-            looks = self._lags.measure(looked_at, self._existing, running, now)
-            resting.look(looks, clocked_topics(self._catalog.catalog), now)
+            self._measure_lags(awake.values() if due else news, now)
         if not due:
             return
         self._lags_at = now
@@ -226,6 +222,17 @@ class QuerySupervisor:
         self._stream_metrics.measure(self._catalog.catalog, awake.__contains__)
         if self._leftovers.due:
             self._leftovers.remove_all()
+
+    def _forget_gone(self, wanted: dict[str, Wanted]) -> None:
+        """Forget topics that are not wanted any more; those with a query it forgets as it stops."""
+        for gone in self._resting.keep(wanted):
+            if gone.topic not in self._queries:
+                self._forget(gone)
+
+    def _measure_lags(self, topics: Iterable[Wanted], now: float) -> None:
+        running = {t: q.progress for t, q in self._queries.items()}
+        measured = self._lags.measure(topics, self._existing, running, now)
+        self._resting.look(measured, topics_with_ticks(self._catalog.catalog), now)
 
     def _starting(self) -> int:
         """Count the queries that do not read yet."""

@@ -22,7 +22,7 @@ _AGAIN_SECONDS = 1.0
 _log = log.get(__name__)
 
 
-class Watch:
+class SleepWatch:
     """Its thread and its consumer begin with the first topic."""
 
     def __init__(self, bootstrap: str) -> None:

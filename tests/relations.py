@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penstock.sql.relational import QueryPlan, Scan, Selection, map_scans
+from penstock.sql.relational import QueryPlan, Scan, SelectPlan, map_scans
 
 
 def placed(plan: QueryPlan, relation: str = "", time: str = "") -> QueryPlan:
@@ -15,7 +15,7 @@ def placed(plan: QueryPlan, relation: str = "", time: str = "") -> QueryPlan:
         time: the column that rows are in the order of.
     """
 
-    def place(scan: Scan, _: Selection) -> Scan:
+    def place(scan: Scan, _: SelectPlan) -> Scan:
         return replace(scan, relation=relation or scan.table, alias=scan.name, time=time)
 
     return map_scans(plan, place)

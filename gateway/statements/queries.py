@@ -69,7 +69,7 @@ class ReadStatements:
         named = [(t.db or context.database or "", t.name) for t in tables]
         revision = self._catalog().revision
         after = self._own_writes(named)
-        replicated = self._replicated(named)
+        replicated = self._stream_tables_of(named)
         if replicated:  # a thread's turn costs a small query more than asking for its rows
             after |= await asyncio.to_thread(self._stream_table_ends, replicated)
         question = Question(
@@ -92,7 +92,7 @@ class ReadStatements:
 
         return {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
 
-    def _replicated(self, named: Sequence[tuple[str, str]]) -> list[Table]:
+    def _stream_tables_of(self, named: Sequence[tuple[str, str]]) -> list[Table]:
         """Return the stream tables among tables of these names."""
         found = (self._catalog().table(database, name) for database, name in named)
         return [table for table in found if table is not None and table.replicated is not None]

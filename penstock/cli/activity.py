@@ -46,7 +46,7 @@ class StreamCount:
 
 
 @dataclass(frozen=True)
-class Look:
+class ActivitySample:
     """What there is at one moment; `at` in seconds of a clock that only grows."""
 
     at: float
@@ -61,7 +61,9 @@ def rate(before: float | None, after: float | None, seconds: float) -> float | N
     return (after - before) / seconds
 
 
-def services_table(state: Mapping[str, Any], before: Look, after: Look) -> Table:
+def services_table(
+    state: Mapping[str, Any], before: ActivitySample, after: ActivitySample
+) -> Table:
     """List the services of *state* with what they used between two looks."""
     table = Table(box=None, pad_edge=False)
     table.add_column("service")
@@ -85,7 +87,7 @@ def services_table(state: Mapping[str, Any], before: Look, after: Look) -> Table
     return table
 
 
-def streams_table(before: Look, after: Look) -> Table:
+def streams_table(before: ActivitySample, after: ActivitySample) -> Table:
     """List the streams, those with the largest lag first."""
     table = Table(box=None, pad_edge=False)
     table.add_column("stream", overflow="fold")

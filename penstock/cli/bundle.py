@@ -45,9 +45,8 @@ def is_secret_name(name: str) -> bool:
 def secrets_of(directory: Path, environment: Mapping[str, str]) -> list[str]:
     """Return the values that nobody else is to see, the longest first."""
     found = {value for name, value in environment.items() if is_secret_name(name)}
-    found |= {m["password"][1:] for v in environment.values() for m in _LOGIN.finditer(v) if m[2]}
-    named = (Path(v) for n, v in environment.items() if _SECRET_NAME.search(n) and "FILE" in n)
-    for path in (*sorted(directory.glob("*")), *named):
+    found |= _passwords_in_addresses(environment.values())
+    for path in (*sorted(directory.glob("*")), *_secret_files(environment)):
         try:
             text = path.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -55,6 +54,16 @@ def secrets_of(directory: Path, environment: Mapping[str, str]) -> list[str]:
         found |= {text, *text.split()}
     fitting = (v for v in found if len(v) >= _SHORTEST and v.lower() not in _WORDS)
     return sorted(fitting, key=len, reverse=True)
+
+
+def _passwords_in_addresses(values: Iterable[str]) -> set[str]:
+    logins = (login for value in values for login in _LOGIN.finditer(value))
+    return {login["password"][1:] for login in logins if login["password"]}
+
+
+def _secret_files(environment: Mapping[str, str]) -> list[Path]:
+    """Return the files that settings name as those of a secret."""
+    return [Path(v) for n, v in environment.items() if _SECRET_NAME.search(n) and "FILE" in n]
 
 
 class Redactor:

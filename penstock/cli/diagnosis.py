@@ -12,6 +12,7 @@ from rich.console import Console
 
 from penstock import bus, names
 from penstock.cli.gateway import connection
+from penstock.client.connection import Connection
 from penstock.config.settings import Settings
 from penstock.errors import PenstockError
 from penstock.mesh import doctor, kafka
@@ -97,19 +98,9 @@ def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> lis
     newest: list[tuple[str, str]] = []
     try:
         with connection(layout.root, None, "root", None) as client:
-            listed = client.query(
-                "SELECT stream_name, status, message FROM information_schema.ins_streams"
-            ).rows
-            found += doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
-            listed = client.query(
-                "SELECT db_name, view_name, status, last_error FROM information_schema.ins_views"
-            ).rows
-            found += doctor.views([(f"{d}.{n}", str(s), str(m or "")) for d, n, s, m in listed])
-            listed = client.query(
-                "SELECT code, reason FROM information_schema.ins_dead_letters"
-                " ORDER BY time DESC LIMIT 1"
-            ).rows
-            newest = [(str(code), str(reason)) for code, reason in listed]
+            found += _ask_of_streams(client)
+            found += _ask_of_views(client)
+            newest = _newest_dead_letter(client)
     except PenstockError as error:
         found.append(
             Finding(
@@ -119,14 +110,40 @@ def _ask_mesh(layout: Layout, options: Mapping[str, str], bootstrap: str) -> lis
             )
         )
     try:
-        bus.secure(options)
-        admin = bus.Admin(bootstrap, client_id="penstock-doctor", timeout=5)
-        where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
-        ends = admin.end_offsets(where)
-        begins = admin.start_offsets(where)
-        found += doctor.dead_letters(sum(ends[at] - begins[at] for at in where), newest)
+        found += doctor.dead_letters(_count_dead_letters(options, bootstrap), newest)
     except PenstockError as error:
         found.append(
             Finding("bad", f"Kafka does not answer: {error.message}", "penstock logs kafka")
         )
     return found
+
+
+def _ask_of_streams(client: Connection) -> list[Finding]:
+    listed = client.query(
+        "SELECT stream_name, status, message FROM information_schema.ins_streams"
+    ).rows
+    return doctor.streams([(str(n), str(s), str(m or "")) for n, s, m in listed])
+
+
+def _ask_of_views(client: Connection) -> list[Finding]:
+    listed = client.query(
+        "SELECT db_name, view_name, status, last_error FROM information_schema.ins_views"
+    ).rows
+    return doctor.views([(f"{d}.{n}", str(s), str(m or "")) for d, n, s, m in listed])
+
+
+def _newest_dead_letter(client: Connection) -> list[tuple[str, str]]:
+    """Return code and reason of the newest dead letter, if there is one."""
+    listed = client.query(
+        "SELECT code, reason FROM information_schema.ins_dead_letters ORDER BY time DESC LIMIT 1"
+    ).rows
+    return [(str(code), str(reason)) for code, reason in listed]
+
+
+def _count_dead_letters(options: Mapping[str, str], bootstrap: str) -> int:
+    bus.secure(options)
+    admin = bus.Admin(bootstrap, client_id="penstock-doctor", timeout=5)
+    where = [(names.DEAD_LETTER, p) for p in range(names.BUILT_IN_TOPICS[names.DEAD_LETTER])]
+    ends = admin.end_offsets(where)
+    begins = admin.start_offsets(where)
+    return sum(ends[at] - begins[at] for at in where)

@@ -61,13 +61,11 @@ def logs(
     Example: penstock logs gateway store --since 10m --level warning
     """
     layout = Layout(data_dir.expanduser().absolute())
-    paths = _paths(layout, services or [])
-    wanted = Wanted(
-        _moment(since, datetime.now(UTC)) if since is not None else None,
-        LEVELS.index(level),
-        trace,
-    )
-    most = lines if lines is not None or since is not None or trace else _SHOWN
+    chosen = services or []
+    paths = _paths(layout, chosen)
+    moment = _moment(since, datetime.now(UTC)) if since is not None else None
+    wanted = LogFilter(moment, LEVELS.index(level), trace)
+    most = _SHOWN if lines is None and wanted.is_open else lines
     show = _printer(raw=raw)
     sizes = {path: path.stat().st_size for path in paths if path.exists()}
     for entry in last_entries(paths, wanted, most):
@@ -75,18 +73,23 @@ def logs(
     sys.stdout.flush()
     if follow:
         try:
-            _follow(layout, services or [], sizes, wanted, show)
+            _follow(layout, chosen, sizes, wanted, show)
         except KeyboardInterrupt:
             pass
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogFilter:
     """Which entries are shown."""
 
     since: datetime | None = None
     severity: int = 0
     trace: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither a time nor a trace bounds them."""
+        return self.since is None and not self.trace
 
     def is_recent(self, entry: LogEntry) -> bool:
         return self.since is None or entry.time >= self.since
@@ -97,7 +100,7 @@ class Wanted:
         )
 
 
-def last_entries(paths: Sequence[Path], wanted: Wanted, most: int | None) -> list[LogEntry]:
+def last_entries(paths: Sequence[Path], wanted: LogFilter, most: int | None) -> list[LogEntry]:
     """Return entries of all logs, also of files that were put aside, in the order of time.
 
     Args:
@@ -159,7 +162,7 @@ def _follow(
     layout: Layout,
     services: Sequence[str],
     sizes: dict[Path, int],
-    wanted: Wanted,
+    wanted: LogFilter,
     show: Callable[[LogEntry], None],
 ) -> None:
     """Show what is added, until interrupted; also in logs that are made meanwhile."""
@@ -167,7 +170,7 @@ def _follow(
         time.sleep(_PAUSE_SECONDS)
         found: list[LogEntry] = []
         for path in _paths(layout, services):
-            text, sizes[path] = _added(path, sizes.get(path, 0))
+            text, sizes[path] = _new_text(path, sizes.get(path, 0))
             found += entries_of((line for line in text.splitlines() if line), path.stem)
         for entry in sorted(found, key=lambda e: e.time):
             if wanted.has(entry):
@@ -175,7 +178,7 @@ def _follow(
         sys.stdout.flush()
 
 
-def _added(path: Path, start: int) -> tuple[str, int]:
+def _new_text(path: Path, start: int) -> tuple[str, int]:
     """Return the whole lines of a log behind *start*, and where they end. A log that was put aside
     begins anew.
     """

@@ -13,7 +13,7 @@ from rich.text import Text
 from penstock.cli.activity import (
     ROWS_METRIC,
     STREAMS,
-    Look,
+    ActivitySample,
     ServiceCount,
     StreamCount,
     services_table,
@@ -50,7 +50,7 @@ class Observer:
             )
         return state
 
-    def look(self) -> Look:
+    def look(self) -> ActivitySample:
         """Return what every service has used so far, and what the gateway says of streams."""
         self._state = self._read_state()
         ports = health_ports(self._state)
@@ -64,7 +64,7 @@ class Observer:
                 proportional_memory(service["pid"]),
                 total(metrics, ROWS_METRIC[name]) if metrics else None,
             )
-        return Look(time.monotonic(), services, self._streams())
+        return ActivitySample(time.monotonic(), services, self._streams())
 
     def _streams(self) -> list[StreamCount]:
         try:
@@ -77,7 +77,7 @@ class Observer:
         self._silent = ""
         return [StreamCount(*row) for row in rows]
 
-    def shown(self, before: Look, after: Look) -> RenderableType:
+    def tables(self, before: ActivitySample, after: ActivitySample) -> RenderableType:
         """Return two tables: services and streams."""
         parts: list[RenderableType] = [services_table(self._state, before, after), Text("")]
         if self._silent:

@@ -71,7 +71,7 @@ def _write_parquet(table: pa.Table, out: TextIO) -> None:
 # ---------------------------------------------------------------- for people
 
 
-def shown(table: pa.Table) -> tuple[list[str], list[list[str]]]:
+def cell_texts(table: pa.Table) -> tuple[list[str], list[list[str]]]:
     """Return names and columns of text in which nothing breaks a line."""
     columns = [
         [_NULL if text is None else text.translate(_CONTROLS) for text in text_of(column)]
@@ -96,7 +96,7 @@ def _lines(table: pa.Table, least: int = 0) -> tuple[list[tuple[str, ...]], list
     """Return head and rows, each cell padded to its column's width, and the widths, which are at
     least *least*; numbers stand to the right.
     """
-    names, columns = shown(table)
+    names, columns = cell_texts(table)
     padded = []
     widths = []
     for field, name, column in zip(table.schema, names, columns, strict=True):
@@ -125,7 +125,7 @@ def _write_markdown(table: pa.Table, out: TextIO) -> None:
 
 
 def _write_vertical(table: pa.Table, out: TextIO) -> None:
-    names, columns = shown(table)
+    names, columns = cell_texts(table)
     width = max(map(cell_len, names), default=0)
     for number, row in enumerate(zip(*columns, strict=True), start=1):
         out.write(f"--- row {number} ---\n")

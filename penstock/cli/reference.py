@@ -26,7 +26,7 @@ COMMON = ("--data-dir", "--url", "--user", "--password-file", "--help")
 _EXAMPLE = "Example: "
 
 
-def filled(page: str) -> str:
+def fill(page: str) -> str:
     """Return *page* with the reference between its two marks."""
     before, _, rest = page.partition(_BEGIN)
     _, _, after = rest.partition(_END)
@@ -57,16 +57,21 @@ def _section(name: str, command: Command) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option"]
     usage = " ".join(["penstock", name, *(_argument(a) for a in arguments)])
-    paragraphs = [" ".join(p.split()) for p in (command.help or "").split("\n\n")]
-    examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
-    text = [textwrap.fill(p, 100) for p in paragraphs if not p.startswith(_EXAMPLE)]
-    shown = "\n".join([usage, *examples])
-    parts = [f"## {name}\n", f"```text\n{shown}\n```\n", "\n\n".join(text) + "\n"]
+    examples, text = _help_of(command)
+    block = "\n".join([usage, *examples])
+    parts = [f"## {name}\n", f"```text\n{block}\n```\n", "\n\n".join(text) + "\n"]
     context = command.make_context(name, [], resilient_parsing=True)
     rows = [_row(p, context) for p in (*arguments, *options) if _is_shown(p)]
     if rows:
         parts.append("\n".join(["| | |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
+
+
+def _help_of(command: Command) -> tuple[list[str], list[str]]:
+    """Return the examples of a command's help, and its other paragraphs."""
+    paragraphs = [" ".join(p.split()) for p in (command.help or "").split("\n\n")]
+    examples = [p.removeprefix(_EXAMPLE) for p in paragraphs if p.startswith(_EXAMPLE)]
+    return examples, [textwrap.fill(p, 100) for p in paragraphs if not p.startswith(_EXAMPLE)]
 
 
 def _argument(argument: Any) -> str:
@@ -88,4 +93,4 @@ def _row(parameter: Any, context: Context) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(fill(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

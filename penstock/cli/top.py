@@ -43,7 +43,7 @@ def top(
             time.sleep(seconds)
             console = Console(highlight=False)
             width = max(console.width, _LEAST_WIDTH)
-            Console(highlight=False, width=width).print(observer.shown(before, observer.look()))
+            Console(highlight=False, width=width).print(observer.tables(before, observer.look()))
             return
         console = Console(highlight=False)
         with Live(console=console, auto_refresh=False, screen=True) as live:
@@ -51,7 +51,7 @@ def top(
             while True:
                 time.sleep(seconds)
                 after = observer.look()
-                live.update(observer.shown(before, after), refresh=True)
+                live.update(observer.tables(before, after), refresh=True)
                 before = after
     except KeyboardInterrupt:
         pass

@@ -78,12 +78,12 @@ class Gateway:
                 method, self.url + path, timeout=self.timeout, body=body, headers=headers
             )
         except HTTPError as broken:
-            raise self._unanswered(broken) from _innermost(broken)
+            raise self._no_answer(broken) from _innermost(broken)
         if not answer.is_success:
             raise _error_of(answer)
         return answer
 
-    def _unanswered(self, broken: HTTPError) -> RemoteError:
+    def _no_answer(self, broken: HTTPError) -> RemoteError:
         late = isinstance(broken, ConnectTimeoutError | ReadTimeoutError)
         # which is a ConnectTimeoutError, too
         if late and not isinstance(broken, NewConnectionError):

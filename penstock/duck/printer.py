@@ -18,13 +18,13 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.relational import (
     Derived,
     Enclosed,
-    Item,
     Join,
-    Limits,
     QueryPlan,
+    RowLimits,
     RowSource,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
 )
 
 _METHODS = frozenset(("ASOF",))
@@ -59,7 +59,7 @@ class _QueryPrinter:
 
     def query(self, plan: QueryPlan) -> str:
         """Return the text of a SELECT, or of several with UNION and the like between them."""
-        if isinstance(plan, Selection):
+        if isinstance(plan, SelectPlan):
             return self._select(plan)
         tail = self._tail(plan.order_by, plan.limits)
         if isinstance(plan, Enclosed):
@@ -76,7 +76,7 @@ class _QueryPrinter:
 
     # ---------------------------------------------------------------- SELECT
 
-    def _select(self, plan: Selection) -> str:
+    def _select(self, plan: SelectPlan) -> str:
         sql = self._expressions.sql
         parts = ["SELECT DISTINCT" if plan.distinct else "SELECT"]
         parts.append(", ".join(map(self._item, plan.items)))
@@ -92,11 +92,11 @@ class _QueryPrinter:
             parts.append(f"QUALIFY {sql(plan.qualify)}")
         return " ".join(parts) + self._tail(plan.order_by, plan.limits)
 
-    def _item(self, item: Item) -> str:
+    def _item(self, item: SelectItem) -> str:
         text = self._expressions.sql(item.expression)
         return f"{text} AS {quote(item.name)}" if item.name else text
 
-    def _tail(self, order_by: Sequence[exp.Ordered], limits: Limits) -> str:
+    def _tail(self, order_by: Sequence[exp.Ordered], limits: RowLimits) -> str:
         text = f" ORDER BY {self._expressions.several(order_by)}" if order_by else ""
         if limits.rows is not None:
             text += f" LIMIT {self._expressions.count(limits.rows)}"

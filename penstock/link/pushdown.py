@@ -14,7 +14,7 @@ from sqlglot import exp
 from penstock.catalog.model import External
 from penstock.catalog.view import Catalog
 from penstock.sql.dialect import to_sql
-from penstock.sql.relational import QueryPlan, Scan, Selection, column_names, joins_of
+from penstock.sql.relational import QueryPlan, Scan, SelectPlan, column_names, joins_of
 from penstock.sql.words import in_backticks
 
 #: virtual columns: where in the other side's log a row stands
@@ -198,7 +198,7 @@ def _keeps_conditions(method: str, side: str, kind: str) -> bool:
 
 
 def find_needs_of_plan(
-    entry: External, plan: QueryPlan, select: Selection, scan: Scan
+    entry: External, plan: QueryPlan, select: SelectPlan, scan: Scan
 ) -> tuple[list[str], list[exp.Expr]]:
     """Find what `find_needs` does for the table *scan* of *select*, in a plan: there `*` is written
     out.

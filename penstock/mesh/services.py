@@ -4,13 +4,9 @@ says that it is ready.
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
-import json
 import os
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +17,7 @@ from penstock.config.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
+from penstock.mesh.readiness import ask
 from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.java import find_java, spark_java_home
@@ -34,10 +31,6 @@ from penstock.setup.service_packages import (
 
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
-#: what is said of a service whose health port does not answer, and before what one says that is
-#: stuck
-_NO_ANSWER = "its health port"
-_STUCK = "stuck: "
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 
 
@@ -97,12 +90,13 @@ def check_services(chosen: tuple[str, ...]) -> None:
     """
     if "spark" in chosen:
         installed.require_mesh(installed.SPARK)
-    unknown = [name for name in chosen if name not in ALL_SERVICES]
-    absent = [name for name in chosen if name in PACKAGES and not _runnable(PACKAGES[name])]
-    if unknown or absent:
-        faults = [f"{name}: no such service" for name in unknown] + [
-            f"{name}: {PACKAGES[name]} cannot be run" for name in absent
-        ]
+    faults = [f"{name}: no such service" for name in chosen if name not in ALL_SERVICES]
+    faults += [
+        f"{name}: {PACKAGES[name]} cannot be run"
+        for name in chosen
+        if name in PACKAGES and not _runnable(PACKAGES[name])
+    ]
+    if faults:
         raise ConfigError(
             "cannot start these services",
             detail="; ".join(faults),
@@ -217,8 +211,19 @@ def addresses(
 
 def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
     """Plan the services of *options* in the order to start them."""
-    common = common_environment(layout, ports, options)
     servers = tuple(name for name in SERVERS if name in options.services)
+    first = tuple(name for name in SQL_SERVICES if name in options.services)
+    return [
+        service if service.name in (*servers, *first) else replace(service, after=first)
+        for service in _services(layout, ports, options, servers)
+    ]
+
+
+def _services(
+    layout: Layout, ports: Ports, options: Options, servers: tuple[str, ...]
+) -> list[ServicePlan]:
+    """Return the services of *options*; all but *servers* need those first."""
+    common = common_environment(layout, ports, options)
     services = []
     if "kafka" in options.services:
         services.append(_kafka_service(layout, ports, options, common))
@@ -234,11 +239,7 @@ def plan(layout: Layout, ports: Ports, options: Options) -> list[ServicePlan]:
     services += [
         _node_service(f"node{n}", ports, common, servers) for n in range(1, options.nodes + 1)
     ]
-    first = tuple(name for name in SQL_SERVICES if name in options.services)
-    return [
-        service if service.name in (*servers, *first) else replace(service, after=first)
-        for service in services
-    ]
+    return services
 
 
 def common_environment(layout: Layout, ports: Ports, options: Options) -> dict[str, str]:
@@ -328,7 +329,7 @@ def _node_service(
         [sys.executable, "-m", NODE_PACKAGE],
         {**common, **own},
         needs,
-        lambda: _ask(health),
+        lambda: ask(health),
         package=NODE_PACKAGE,
     )
 
@@ -358,7 +359,7 @@ def _python_service(
         [sys.executable, "-m", PACKAGES[name]],
         {**common, **own},
         needs,
-        lambda: _ask(health),
+        lambda: ask(health),
         # Spark's driver starts a JVM, and loads what the others keep out of their process
         package="" if name == "spark" else PACKAGES[name],
     )
@@ -373,37 +374,11 @@ def _with_standby(services: list[ServicePlan], ports: Ports) -> list[ServicePlan
         name=STANDBY,
         environment={**first.environment, "PENSTOCK_SPARK_HEALTH_PORT": str(health)},
         needs=(*first.needs, "spark"),
-        waits_for=lambda: _ask(health),
+        waits_for=lambda: ask(health),
         twin="spark",
     )
     paired = (replace(s, twin=STANDBY) if s is first else s for s in services)
     return [*paired, second]
-
-
-def unresponsive(why: str) -> bool:
-    """Tell from what a service waits for that only a new process will do: no answer, or one that
-    says it is stuck.
-    """
-    return why == _NO_ANSWER or why.startswith(_STUCK)
-
-
-def _ask(port: int) -> str:
-    """Return what /readyz says is missing."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
-            return ""
-    except urllib.error.HTTPError as answer:
-        try:
-            body = json.loads(answer.read())
-            waiting = body["waiting"]
-        except (ValueError, KeyError, OSError):
-            return f"HTTP {answer.code}"
-        missing = (
-            "; ".join(f"{name}: {why}" if why else name for name, why in waiting.items()) or "ready"
-        )
-        return f"{_STUCK}{missing}" if body.get("stuck") else missing
-    except (OSError, http.client.HTTPException):
-        return _NO_ANSWER
 
 
 def _runnable(package: str) -> bool:

@@ -28,15 +28,16 @@ from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.movement import Movement
 from penstock.mesh.process import ChildProcess, Spawn, execute, rotate
+from penstock.mesh.readiness import unresponsive
 from penstock.mesh.restarts import pause
 from penstock.mesh.services import (
     Options,
+    ServicePlan,
     addresses,
     check_services,
     common_environment,
     listeners,
     plan,
-    unresponsive,
 )
 from penstock.mesh.state import last_start, note_start, tail
 from penstock.mesh.stop import end_orphans
@@ -102,12 +103,7 @@ class Supervisor:
         woken = _Wakeup()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._stop_asked)
-        self._forks = Forks(
-            [kept.service.package for kept in self._kept.values() if kept.service.package],
-            common_environment(self._layout, self._ports, self._options),
-            self._layout.log("forkserver"),
-            self._layout.root,
-        )
+        self._forks = self._make_forks()
         all_ready = False
         shown = ""
         try:
@@ -123,14 +119,31 @@ class Supervisor:
                     self._write(text)
                     on_change(json.loads(text))
                 if not all_ready:
-                    self._require_start()
-                    all_ready = all(kept.ever_ready for kept in self._kept.values())
-                    if all_ready:
-                        note_start(self._layout, time.time() - self._started)
+                    all_ready = self._check_start()
                 woken.wait(0.5 if all_ready else 0.1)
         finally:
             self._stop()
             on_change(self.state())
+
+    def _make_forks(self) -> Forks:
+        return Forks(
+            [kept.service.package for kept in self._kept.values() if kept.service.package],
+            common_environment(self._layout, self._ports, self._options),
+            self._layout.log("forkserver"),
+            self._layout.root,
+        )
+
+    def _check_start(self) -> bool:
+        """Tell if every service has been ready, and note then how long it took.
+
+        Raises:
+            RemoteError: a service ends again and again before it is ready.
+        """
+        self._require_start()
+        all_ready = all(kept.ever_ready for kept in self._kept.values())
+        if all_ready:
+            note_start(self._layout, time.time() - self._started)
+        return all_ready
 
     def state(self) -> dict[str, Any]:
         """Return what `run/mesh.json` holds."""
@@ -163,22 +176,29 @@ class Supervisor:
         if status is not None:
             self._note_end(kept, status, now)
         if kept.child is None:
-            if kept.state == "failed" or now < kept.not_before:
-                return
-            missing = [name for name in kept.service.needs if not self._kept[name].ever_ready]
-            if missing:
-                kept.why = f"{', '.join(missing)} first"
-                return
-            ahead = [name for name in kept.service.after if self._goes_first(self._kept[name])]
-            if ahead:
-                kept.why = f"{', '.join(ahead)} first"
-                return
-            self._start(kept)
+            self._start_in_turn(kept, now)
             return
         rotate(self._layout.log(kept.service.name))
         self._look(kept, now)
         self._watch_start(kept, now)
         self._end_if_silent(kept, now)
+
+    def _start_in_turn(self, kept: Kept, now: float) -> None:
+        """Start a service, unless it failed, pauses, or has others to wait for."""
+        if kept.state == "failed" or now < kept.not_before:
+            return
+        first = self._those_before(kept.service)
+        if first:
+            kept.why = f"{', '.join(first)} first"
+            return
+        self._start(kept)
+
+    def _those_before(self, service: ServicePlan) -> list[str]:
+        """Return the services that one needs and that are not ready yet; where there are none,
+        those that get the processor before it.
+        """
+        missing = [name for name in service.needs if not self._kept[name].ever_ready]
+        return missing or [name for name in service.after if self._goes_first(self._kept[name])]
 
     def _start(self, kept: Kept) -> None:
         """Start a service, as soon as what it imports is there."""

@@ -15,10 +15,10 @@ from sqlglot import exp
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import (
     Derived,
-    Item,
     RowSource,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
     binding_of,
 )
 from services.store.functions import function_name
@@ -30,13 +30,13 @@ _WITH_NULL = ("unique", "tail")
 _DICE = "_penstock_dice"
 
 
-def choose_rows(select: Selection) -> Selection:
+def choose_rows(select: SelectPlan) -> SelectPlan:
     """Return *select*, if it chooses rows, over the chosen ones."""
     call = _chooser(select)
     return select if call is None else _read_chosen(select, call)
 
 
-def _chooser(select: Selection) -> exp.Anonymous | None:
+def _chooser(select: SelectPlan) -> exp.Anonymous | None:
     """Return the call in the select list that chooses rows; the binder lets several be only where
     they are the same.
     """
@@ -47,7 +47,7 @@ def _chooser(select: Selection) -> exp.Anonymous | None:
     return None
 
 
-def _read_chosen(select: Selection, call: exp.Anonymous) -> Selection:
+def _read_chosen(select: SelectPlan, call: exp.Anonymous) -> SelectPlan:
     source = select.source
     assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
     time = _time(call)
@@ -57,8 +57,8 @@ def _read_chosen(select: Selection, call: exp.Anonymous) -> Selection:
     known = _known(call)
     conditions += [] if known is None else [known]
     keys = [_spell_out(key, meant) for key in select.partition_by]
-    inner = Selection(
-        (Item(exp.Star()),),
+    inner = SelectPlan(
+        (SelectItem(exp.Star()),),
         _with_dice(source) if function_name(call) == "sample" else source,
         where=exp.and_(*conditions, copy=False) if conditions else None,
         qualify=_test(call, keys, by_time),
@@ -73,8 +73,8 @@ def _with_dice(source: Scan | Derived) -> RowSource:
     """Return *source* with a random number in each row: DuckDB does not order windows by a call
     that gives them.
     """
-    dice = Item(exp.Anonymous(this="random"), _DICE)
-    return Derived(Selection((Item(exp.Star()), dice), source), source.name)
+    dice = SelectItem(exp.Anonymous(this="random"), _DICE)
+    return Derived(SelectPlan((SelectItem(exp.Star()), dice), source), source.name)
 
 
 def _time(call: exp.Anonymous) -> exp.Column | None:
@@ -83,7 +83,7 @@ def _time(call: exp.Anonymous) -> exp.Column | None:
     return last if len(call.expressions) > 1 and isinstance(last, exp.Column) else None
 
 
-def _items_by_name(select: Selection, source: Scan | Derived) -> Mapping[str, exp.Expr]:
+def _items_by_name(select: SelectPlan, source: Scan | Derived) -> Mapping[str, exp.Expr]:
     """Return what the names of the select list mean that are no columns of *source*."""
     if isinstance(source, Derived):
         own = {column.name.lower() for column in source.columns}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.sql.relational import QueryPlan, Selection, map_inside
+from penstock.sql.relational import QueryPlan, SelectPlan, map_inside
 from penstock.sql.statements import Query
 from services.store.binding import Context
 from services.store.chosen_rows import choose_rows
@@ -28,7 +28,7 @@ def _write(
     Args:
         depth: selects with functions of a row and the rows before it that *plan* is in.
     """
-    if isinstance(plan, Selection) and plan.series is not None:
+    if isinstance(plan, SelectPlan) and plan.series is not None:
         depth += 1
         check_depth(plan, depth, statement)
 
@@ -36,7 +36,7 @@ def _write(
         return _write(query, statement, context, on_top=False, depth=depth)
 
     made = map_inside(plan, write_inner)
-    if not isinstance(made, Selection):
+    if not isinstance(made, SelectPlan):
         return made
     made = write_series(choose_rows(made), context, on_top=on_top)
     return limit_partitions(made, statement)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.sql.functions.duck_rows import ROW_VALUES
-from penstock.sql.relational import Item, Selection, binding_of, change_order, note
+from penstock.sql.relational import SelectItem, SelectPlan, binding_of, change_order, note
 from penstock.sql.relational.companions import (
     BY_TIME,
     Chosen,
@@ -21,7 +21,7 @@ from services.store.binding import Context
 from services.store.functions import arguments, function_name
 
 
-def take_companions(select: Selection, context: Context) -> Selection:
+def take_companions(select: SelectPlan, context: Context) -> SelectPlan:
     """Return *select* with the plain columns that stand beside the call that chooses a row picked
     from that row, and so the call itself.
     """
@@ -47,7 +47,7 @@ class _Picker:
         self._chosen = chosen
         self._context = context
 
-    def item(self, item: Item) -> Item:
+    def item(self, item: SelectItem) -> SelectItem:
         """Return an item of the select list, called as before."""
         return replace(item, expression=self.expression(item.expression), name=item.output.name)
 
@@ -90,7 +90,7 @@ def time_of(chosen: Chosen) -> exp.Column:
     return exp.column(chosen.time, table=chosen.relation, quoted=True)
 
 
-def _own_nodes(select: Selection) -> Iterator[exp.Expr]:
+def _own_nodes(select: SelectPlan) -> Iterator[exp.Expr]:
     """Yield what stands in the select list, in HAVING and in ORDER BY, queries in it left out."""
     own = [item.expression for item in select.items]
     own += [] if select.having is None else [select.having]

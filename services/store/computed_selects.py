@@ -21,7 +21,7 @@ from services.store.windowed import Windows, evaluate
 _CLAUSES = (nodes.WindowClause, nodes.Range)
 
 
-class Rows(Tables, interp.QueryRows, Protocol):
+class RowQueries(Tables, interp.QueryRows, Protocol):
     """What computing rows needs of the query around it."""
 
 
@@ -30,7 +30,7 @@ class ComputedSelects:
 
     def __init__(
         self,
-        queries: Rows,
+        queries: RowQueries,
         relations: QueryRelations,
         con: duckdb.DuckDBPyConnection,
         request: QueryRequest,

@@ -17,7 +17,7 @@ from sqlglot import exp
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.relational import Item, Limits, binding_of, note
+from penstock.sql.relational import RowLimits, SelectItem, binding_of, note
 from penstock.types import ColumnType
 from services.store.arithmetic import (
     OPERATORS,
@@ -74,7 +74,7 @@ def _literal(node: exp.Literal, _: Context) -> exp.Expr:
     return _number(node) if _is_value(node) else node
 
 
-def fit_limits(limits: Limits) -> Limits:
+def fit_limits(limits: RowLimits) -> RowLimits:
     """Return limits that DuckDB can count to; more rows than there can be are the most that there
     can be.
     """
@@ -187,7 +187,7 @@ def _shifts_a_time(node: exp.Expr | None) -> bool:
 # ---------------------------------------------------------------- columns of the answer
 
 
-def assure(item: Item) -> Item:
+def assure(item: SelectItem) -> SelectItem:
     """Return an item of a select list with the type it is bound to, where DuckDB may compute
     another: its own sums are HUGEINT, a remainder is a whole number.
     """

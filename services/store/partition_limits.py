@@ -16,11 +16,11 @@ from sqlglot import exp
 from penstock.sql.relational import (
     NO_LIMITS,
     Derived,
-    Item,
     Join,
-    Limits,
+    RowLimits,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
 )
 from penstock.sql.statements import Query
 from services.store.select_errors import refusal_of
@@ -32,7 +32,7 @@ _PARTITION = "_penstock_partition"
 _PLACE = "_penstock_place"
 
 
-def limit_partitions(select: Selection, statement: Query) -> Selection:
+def limit_partitions(select: SelectPlan, statement: Query) -> SelectPlan:
     """Return *select* with its limits of partitions written out.
 
     Raises:
@@ -41,7 +41,7 @@ def limit_partitions(select: Selection, statement: Query) -> Selection:
     return _limit(select, statement) if _limits_partitions(select, statement) else select
 
 
-def _limits_partitions(select: Selection, statement: Query) -> bool:
+def _limits_partitions(select: SelectPlan, statement: Query) -> bool:
     limits = select.limits
     if select.partition_by:
         return bool(limits)
@@ -57,7 +57,7 @@ def _limits_partitions(select: Selection, statement: Query) -> bool:
     return first is not None
 
 
-def _limit(select: Selection, statement: Query) -> Selection:
+def _limit(select: SelectPlan, statement: Query) -> SelectPlan:
     """Return the select from *select* that keeps what its limits leave."""
     _check_clauses(select, statement)
     keys = _keys(select)
@@ -78,13 +78,13 @@ def _limit(select: Selection, statement: Query) -> Selection:
     )
     limits = select.limits
     tests = list(_between(_PARTITION, limits.partitions, limits.skipped_partitions))
-    outer_limits = Limits(limits.rows, limits.skipped)  # GROUP BY: as in standard SQL
+    outer_limits = RowLimits(limits.rows, limits.skipped)  # GROUP BY: as in standard SQL
     if select.partition_by:
         tests += _between(_ROW, limits.rows, limits.skipped)
         outer_limits = NO_LIMITS
     hidden = [exp.to_identifier(name) for name in (_ROW, _PARTITION, _PLACE)]
-    return Selection(
-        (Item(exp.Star(except_=hidden)),),
+    return SelectPlan(
+        (SelectItem(exp.Star(except_=hidden)),),
         Derived(inner, "_penstock_rows"),
         where=exp.and_(*tests, copy=False) if tests else None,
         order_by=(exp.Ordered(this=exp.column(_PLACE)),),
@@ -92,7 +92,7 @@ def _limit(select: Selection, statement: Query) -> Selection:
     )
 
 
-def _check_clauses(select: Selection, statement: Query) -> None:
+def _check_clauses(select: SelectPlan, statement: Query) -> None:
     if select.distinct:
         raise refusal_of(
             select,
@@ -109,7 +109,7 @@ def _check_clauses(select: Selection, statement: Query) -> None:
         )
 
 
-def _keys(select: Selection) -> list[exp.Expr]:
+def _keys(select: SelectPlan) -> list[exp.Expr]:
     """Return the expressions that tell partitions apart."""
     if not select.partition_by:
         return [_meant(key, select) for key in select.group_by]
@@ -119,7 +119,7 @@ def _keys(select: Selection) -> list[exp.Expr]:
     ]
 
 
-def _order(select: Selection, keys: Sequence[exp.Expr]) -> list[exp.Expr]:
+def _order(select: SelectPlan, keys: Sequence[exp.Expr]) -> list[exp.Expr]:
     """Return the items of ORDER BY, or the order of time without one."""
     items: list[exp.Expr] = []
     for item in select.order_by:
@@ -129,13 +129,13 @@ def _order(select: Selection, keys: Sequence[exp.Expr]) -> list[exp.Expr]:
     return items if items or _groups(select, keys) else _order_of_time(select)
 
 
-def _groups(select: Selection, keys: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
+def _groups(select: SelectPlan, keys: Sequence[exp.Expr]) -> tuple[exp.Expr, ...]:
     """Return what rows are grouped by: PARTITION BY does it where there are aggregates."""
     by_partition = select.partition_by and any(aggregates(i.expression) for i in select.items)
     return tuple(keys) if by_partition else select.group_by
 
 
-def _order_of_time(select: Selection) -> list[exp.Expr]:
+def _order_of_time(select: SelectPlan) -> list[exp.Expr]:
     """Return the order of time of rows that come straight from a table; nothing for others."""
     source = select.source
     while isinstance(source, Join):
@@ -145,7 +145,7 @@ def _order_of_time(select: Selection) -> list[exp.Expr]:
     return [exp.Ordered(this=exp.column(source.time, table=source.alias or None, quoted=True))]
 
 
-def _meant(item: exp.Expr, select: Selection) -> exp.Expr:
+def _meant(item: exp.Expr, select: SelectPlan) -> exp.Expr:
     """Return the expression that *item* of ORDER BY or GROUP BY means: `1` is the first column,
     and a name may be that of a column of the answer.
     """
@@ -173,9 +173,9 @@ def _between(
 
 def _number(
     name: str, function: exp.Expr, order: Sequence[exp.Expr], keys: Sequence[exp.Expr] = ()
-) -> Item:
+) -> SelectItem:
     """Return the column *name* that counts rows in *order*, in each partition of *keys*."""
     window = exp.Window(this=function, partition_by=[key.copy() for key in keys])
     if order:
         window.set("order", exp.Order(expressions=[item.copy() for item in order]))
-    return Item(window, name)
+    return SelectItem(window, name)

@@ -15,7 +15,7 @@ from penstock.duck import Engine
 from penstock.duck.types import duck_type
 from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
-from penstock.sql.relational import QueryPlan, Scan, Selection, TableColumns, map_scans
+from penstock.sql.relational import QueryPlan, Scan, SelectPlan, TableColumns, map_scans
 from penstock.sql.statements import Query
 from services.store.binding import columns_of
 from services.store.execution import Execution
@@ -124,7 +124,7 @@ class QueryRelations:
         """
         return map_scans(plan, lambda scan, select: self._place(plan, select, scan))
 
-    def _place(self, plan: QueryPlan, select: Selection, scan: Scan) -> Scan:
+    def _place(self, plan: QueryPlan, select: SelectPlan, scan: Scan) -> Scan:
         if scan.table in self._relations and not scan.database:
             return replace(scan, relation=scan.table)
         table = exp.Table(

@@ -19,10 +19,10 @@ from penstock.sql.functions.duck_series import unpack
 from penstock.sql.functions.series import is_whole
 from penstock.sql.relational import (
     Derived,
-    Item,
     RowSource,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
     SeriesCall,
     SeriesOrder,
     binding_of,
@@ -42,7 +42,7 @@ _HUGEINT = exp.DataType.build("HUGEINT", dialect="duckdb")
 _DOUBLE = exp.DataType.build("DOUBLE", dialect="duckdb")
 
 
-def write_series(select: Selection, context: Context, *, on_top: bool) -> Selection:
+def write_series(select: SelectPlan, context: Context, *, on_top: bool) -> SelectPlan:
     """Return *select* with its functions of a row and the rows before it written out.
 
     Args:
@@ -54,7 +54,7 @@ def write_series(select: Selection, context: Context, *, on_top: bool) -> Select
     return layers.write(_order_by(select, select.series, on_top=on_top))
 
 
-def check_depth(select: Selection, depth: int, statement: Query) -> None:
+def check_depth(select: SelectPlan, depth: int, statement: Query) -> None:
     """Refuse too many selects with such functions in each other; *select* is number *depth*. Raises
     SqlSemanticError.
     """
@@ -83,7 +83,7 @@ def refuse_in_windows(select: exp.Select, statement: Query) -> None:
             )
 
 
-def _order_by(select: Selection, order: SeriesOrder, *, on_top: bool) -> tuple[exp.Ordered, ...]:
+def _order_by(select: SelectPlan, order: SeriesOrder, *, on_top: bool) -> tuple[exp.Ordered, ...]:
     """Return the order of *select*: that of time where somebody sees it and nobody asks for
     another.
     """
@@ -95,7 +95,7 @@ def _order_by(select: Selection, order: SeriesOrder, *, on_top: bool) -> tuple[e
     return tuple(exp.Ordered(this=exp.column(c, table=alias, quoted=True)) for c in columns)
 
 
-def source_name(select: Selection) -> str:
+def source_name(select: SelectPlan) -> str:
     """Return the name of the one table, or subquery, that *select* is from."""
     source = select.source
     assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
@@ -105,30 +105,30 @@ def source_name(select: Selection) -> str:
 class _Layers:
     """The subqueries that one select is computed from."""
 
-    def __init__(self, select: Selection, order: SeriesOrder, context: Context) -> None:
+    def __init__(self, select: SelectPlan, order: SeriesOrder, context: Context) -> None:
         self._select = select
         self._order = order
         self._context = context
         self._alias = source_name(select)
         self._count = 0
         #: what is computed from the rows, from the columns of that, and so on
-        self._layers: list[list[Item]] = [[]]
+        self._layers: list[list[SelectItem]] = [[]]
         #: calls that are written, with the columns of their packed values
         self._written: list[tuple[exp.Expr, exp.Column]] = []
 
-    def write(self, order_by: tuple[exp.Ordered, ...]) -> Selection:
+    def write(self, order_by: tuple[exp.Ordered, ...]) -> SelectPlan:
         """Return the select over the layers, with values in place of its calls."""
         self._layers[0] += self._items_by_name()
         place = self._place()
 
-        def written(node: exp.Expr) -> exp.Expr:
+        def write_values(node: exp.Expr) -> exp.Expr:
             made: exp.Expr = node.transform(lambda part: self._value(part, place))
             return made
 
         items = tuple(
-            replace(item, expression=written(item.expression)) for item in self._select.items
+            replace(item, expression=write_values(item.expression)) for item in self._select.items
         )
-        order_by = change_order(order_by, written)
+        order_by = change_order(order_by, write_values)
         return replace(
             self._select,
             items=items,
@@ -161,7 +161,7 @@ class _Layers:
             key = self._select.items[int(key.name) - 1].expression
         return key.copy()
 
-    def _items_by_name(self) -> list[Item]:
+    def _items_by_name(self) -> list[SelectItem]:
         """Return the items of the select list that WHERE, a key or an argument calls by name."""
         pending = [*self._select.partition_by]
         pending += [] if self._select.where is None else [self._select.where]
@@ -226,7 +226,7 @@ class _Layers:
             self._count += 1
             name = f"{_PREFIX}{self._count}"
         self._count += 1
-        self._layers[level].append(Item(value, name))
+        self._layers[level].append(SelectItem(value, name))
         return exp.column(name, quoted=True)
 
     # ------------------------------------------------------------ the subqueries
@@ -236,7 +236,7 @@ class _Layers:
         source = self._select.source
         where = self._select.where
         for layer in self._layers:
-            inner = Selection((Item(exp.Star()), *layer), source, where=where)
+            inner = SelectPlan((SelectItem(exp.Star()), *layer), source, where=where)
             source = Derived(inner, self._alias)
             where = None
         assert source is not None  # the binder wants rows for such functions

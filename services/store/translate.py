@@ -19,7 +19,7 @@ from penstock.sql.relational import (
     AGGREGATE_NAMES,
     QueryPlan,
     Scan,
-    Selection,
+    SelectPlan,
     binding_of,
     call_of,
     change_order,
@@ -62,15 +62,17 @@ def _write(
         shown: its rows are rows of the answer.
         on_top: they are the answer.
     """
-    inner_shown = shown and not isinstance(plan, Selection)
+    inner_shown = shown and not isinstance(plan, SelectPlan)
     made = map_inside(plan, partial(_write, context=context, shown=inner_shown))
-    if isinstance(made, Selection):
+    if isinstance(made, SelectPlan):
         return _write_select(made, replace(context, shown=shown), on_top=on_top)
-    order_by = change_order(made.order_by, lambda node: _rewritten(convert(node, context), context))
+    order_by = change_order(
+        made.order_by, lambda node: _rewrite_all(convert(node, context), context)
+    )
     return replace(made, order_by=order_by, limits=fit_limits(made.limits))
 
 
-def _write_select(select: Selection, context: Context, *, on_top: bool) -> Selection:
+def _write_select(select: SelectPlan, context: Context, *, on_top: bool) -> SelectPlan:
     """Write out what a SELECT of ours leaves to be understood: PARTITION BY without a window
     groups, rows come in time order, and columns have the types they are bound to.
     """
@@ -90,10 +92,10 @@ def _write_select(select: Selection, context: Context, *, on_top: bool) -> Selec
         made = _order_by_position(made)
     items = tuple(map(assure, made.items))
     made = replace(made, items=items, limits=fit_limits(made.limits))
-    return map_expressions(made, lambda node: _rewritten(node, context))
+    return map_expressions(made, lambda node: _rewrite_all(node, context))
 
 
-def _order_by_position(select: Selection) -> Selection:
+def _order_by_position(select: SelectPlan) -> SelectPlan:
     """Order by the number of a column what is ordered by its expression: of distinct rows DuckDB
     knows the columns alone, and those are given their types.
     """
@@ -110,14 +112,14 @@ def _order_by_position(select: Selection) -> Selection:
     return replace(select, order_by=change_order(select.order_by, number))
 
 
-def _group_by_partition(select: Selection, aggregated: bool) -> Selection:
+def _group_by_partition(select: SelectPlan, aggregated: bool) -> SelectPlan:
     if not select.partition_by:
         return select
     group_by = select.partition_by if aggregated else select.group_by
     return replace(select, partition_by=(), group_by=group_by)
 
 
-def _order_by_time(select: Selection) -> Selection:
+def _order_by_time(select: SelectPlan) -> SelectPlan:
     """Give rows in time order unless asked otherwise, as time-series users expect."""
     source = select.source
     if not isinstance(source, Scan) or not source.time:
@@ -138,7 +140,7 @@ def aggregates(node: exp.Expr) -> bool:
 # ---------------------------------------------------------------- expressions
 
 
-def _rewritten(node: exp.Expr, context: Context) -> exp.Expr:
+def _rewrite_all(node: exp.Expr, context: Context) -> exp.Expr:
     """Return *node*, which nobody else has, with DuckDB's functions."""
     made: exp.Expr = node.transform(_rewrite, context, copy=False)
     return made

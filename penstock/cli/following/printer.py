@@ -9,7 +9,7 @@ import pyarrow as pa
 from rich.cells import cell_len
 
 from penstock.cli.options import FollowForm
-from penstock.cli.output import is_number, objects, pad, shown, write_csv
+from penstock.cli.output import cell_texts, is_number, objects, pad, write_csv
 
 
 class PiecePrinter:
@@ -52,7 +52,7 @@ class PiecePrinter:
 
     def _write_aligned(self, rows: pa.Table) -> None:
         """Align with the rows before; a wider value makes its column wider from there on."""
-        names, columns = shown(rows)
+        names, columns = cell_texts(rows)
         fresh = names != self._head
         before = [cell_len(name) for name in names] if fresh else self._widths
         self._widths = [

@@ -64,7 +64,7 @@ def unknown_columns(items: Items, schema: pa.Schema) -> list[str]:
     return [n for n in dict.fromkeys(k for item in items for k in item) if n not in known]
 
 
-def selected_table(rows: pa.Table) -> pa.Table:
+def selection_table(rows: pa.Table) -> pa.Table:
     """Return rows of an unbounded SELECT in the form of `rows_table`."""
     made = rows.drop_columns([n for n in ("_time", "_op") if n in rows.column_names])
     codes = rows.column("_op").to_pylist()

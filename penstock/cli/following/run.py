@@ -46,7 +46,7 @@ def follow_rows(open_client: Callable[[], Connection], asked: Following) -> None
         followed = source.find(client, asked.name)
         _say(f"following {followed.kind} {asked.name}; Ctrl-C ends it")
         if asked.where is not None:
-            found = source.selected(client, followed, asked.where, asked.start)
+            found = source.select_rows(client, followed, asked.where, asked.start)
         else:
             subscription = source.subscribe(client, followed, list(asked.children), asked.start)
             found = source.pieces(subscription, followed.columns, _say)

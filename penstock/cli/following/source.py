@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.cli.following.rows import rows_table, selected_table, unknown_columns
+from penstock.cli.following.rows import rows_table, selection_table, unknown_columns
 from penstock.cli.table_name import TableName
 from penstock.errors import CatalogError, ConfigError, PenstockError
 from penstock.sql.words import in_backticks
@@ -93,7 +93,7 @@ def pieces(
         yield rows_table(update.items, columns)
 
 
-def selected(
+def select_rows(
     client: Connection, followed: Followed, condition: str, start: str
 ) -> Iterator[pa.Table]:
     """Yield rows of a table for which *condition* is true, as they come.
@@ -110,4 +110,4 @@ def selected(
     text = f"SELECT {columns} FROM {followed.name.sql} WHERE {condition}"
     with client.stream(text, start=start, database=followed.name.database) as stream:
         for message in stream:
-            yield selected_table(message.rows)
+            yield selection_table(message.rows)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.cli.importing.found_types import as_text, is_text
-from penstock.cli.importing.pieces import Piece, Source, fault, shortened
+from penstock.cli.importing.pieces import FilePiece, RowFile, excerpt, fault
 from penstock.cli.importing.times import read_times, to_unit
 from penstock.errors import SchemaError
 
@@ -35,16 +35,16 @@ class ColumnUse:
 class Converter:
     """Makes pieces of *file* tables. `cut_times` leaves out digits that times have too many."""
 
-    file: Source
+    file: RowFile
     uses: Sequence[ColumnUse]
     cut_times: bool = False
 
-    def table(self, piece: Piece) -> pa.Table:
+    def table(self, piece: FilePiece) -> pa.Table:
         """Return the rows of *piece*. Raises SchemaError: a value does not fit."""
         columns = [self._column(piece, use) for use in self.uses]
         return pa.table(columns, names=[use.target for use in self.uses])
 
-    def _column(self, piece: Piece, use: ColumnUse) -> pa.Array | pa.ChunkedArray:
+    def _column(self, piece: FilePiece, use: ColumnUse) -> pa.Array | pa.ChunkedArray:
         count = len(piece.places)
         values = piece.columns.get(use.source)
         if values is None:  # no row of this piece has the key
@@ -64,12 +64,12 @@ class Converter:
     def _refusal(self, place: int, value: Values, use: ColumnUse) -> SchemaError:
         """Return the error of one value, given as a column of it alone."""
         plain = value.to_pylist()[0] if isinstance(value, pa.ChunkedArray) else value[0]
-        what = f"{shortened(plain)} is no {_word(use.type)}"
+        what = f"{excerpt(plain)} is no {_word(use.type)}"
         hint = ""
         if pa.types.is_timestamp(use.type):
             hint = "write 2026-03-01T09:00:00.5Z, or ticks as a whole number"
             if self._fits_when_cut(value, use.type):
-                what = f"{shortened(plain)} has more digits than times in {use.type.unit}"
+                what = f"{excerpt(plain)} has more digits than times in {use.type.unit}"
                 hint = "--cut-times leaves them out; CREATE DATABASE … PRECISION 'ns' keeps them"
         return fault(self.file.path, self.file.unit, place, f'column "{use.source}": {what}', hint)
 
@@ -97,8 +97,17 @@ def convert(
         return _convert_arrow(values, kind, cut_times)
     if is_text(kind):
         return pa.array([None if v is None else as_text(v) for v in values], kind)
-    if textual or pa.types.is_timestamp(kind) and any(isinstance(v, str) for v in values):
+    if textual or _are_time_texts(values, kind):
         return _convert_texts(pa.array(values, pa.string()), kind, cut_times)
+    return _convert_json(values, kind)
+
+
+def _are_time_texts(values: Sequence[Any], kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and any(isinstance(value, str) for value in values)
+
+
+def _convert_json(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return numbers and truth values as *kind*; a time is a number of ticks."""
     if bool in set(map(type, values)) and not pa.types.is_boolean(kind):
         raise TypeError("a truth value is no number")
     if pa.types.is_timestamp(kind):

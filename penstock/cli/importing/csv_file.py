@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from penstock.cli.importing.lines import MAX_LINE_BYTES, read_lines
-from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, Piece, fault
+from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, FilePiece, fault
 from penstock.errors import SchemaError
 
 
@@ -31,8 +31,8 @@ class CsvFile:
         self.path = path
         self._delimiter = delimiter
 
-    def pieces(self, read: Callable[[int], None]) -> Iterator[Piece]:
-        """See `Source`.
+    def pieces(self, read: Callable[[int], None]) -> Iterator[FilePiece]:
+        """See `RowFile`.
 
         Raises:
             SchemaError: the file is no CSV; it says which line.
@@ -63,11 +63,21 @@ class CsvFile:
             ) from None
         except csv.Error as wrong:
             raise fault(self.path, "line", 1, str(wrong)) from None
+        self._check_names(names)
+        self._check_delimiter(names)
+        return names
+
+    def _check_names(self, names: list[str]) -> None:
+        """Raise SchemaError: a column has no name, or that of another one."""
         if "" in names:
             raise fault(self.path, "line", 1, f"column {names.index('') + 1} has no name")
-        twice = [name for name in names if [n.lower() for n in names].count(name.lower()) > 1]
+        lower = [name.lower() for name in names]
+        twice = [name for name in names if lower.count(name.lower()) > 1]
         if twice:
             raise fault(self.path, "line", 1, f"two columns are called {twice[0]}")
+
+    def _check_delimiter(self, names: list[str]) -> None:
+        """Raise SchemaError: the only name has in it what may stand between columns."""
         other = next((d for d in (";", "\t", "|") if len(names) == 1 and d in names[0]), None)
         if other is not None:
             raise fault(
@@ -77,7 +87,6 @@ class CsvFile:
                 "there is one column only",
                 f"are they separated by {other!r}? Then --delimiter {other!r}",
             )
-        return names
 
     def _rows(self, rows: _Reader, width: int) -> Iterator[tuple[int, list[str]]]:
         while True:
@@ -99,6 +108,6 @@ class CsvFile:
             yield place, row
 
 
-def _piece(names: list[str], places: list[int], rows: list[list[str]]) -> Piece:
+def _piece(names: list[str], places: list[int], rows: list[list[str]]) -> FilePiece:
     columns = [[value or None for value in column] for column in zip(*rows, strict=True)]
-    return Piece(places, dict(zip(names, columns, strict=True)))
+    return FilePiece(places, dict(zip(names, columns, strict=True)))

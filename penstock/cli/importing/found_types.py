@@ -50,10 +50,13 @@ class TypeFinder:
         self.any = True
         if self._textual or all(isinstance(value, str) for value in present):
             self._see_texts(pa.array(present, pa.string()))
-            return
-        kinds = _kinds_of_json(present)
+        else:
+            self._see_json(present)
+
+    def _see_json(self, values: list[Any]) -> None:
+        kinds = _kinds_of_json(values)
         self._left = [kind for kind in self._left if kind in kinds]
-        self._longest = max(self._longest, *(len(as_text(v).encode()) for v in present))
+        self._longest = max(self._longest, *(len(as_text(v).encode()) for v in values))
 
     def _see_texts(self, texts: pa.Array) -> None:
         tests = _TEXT_TESTS if self._textual else {"TIMESTAMP": _TEXT_TESTS["TIMESTAMP"]}
@@ -69,7 +72,7 @@ class TypeFinder:
             self._longest = max(self._longest, pc.max(pc.binary_length(values)).as_py() or 0)
         self._own = _type_of_arrow(self.name, kind, self._longest)
 
-    def found(self) -> ColumnType:
+    def column_type(self) -> ColumnType:
         """Return the type that holds everything that was seen."""
         if self._own is not None:
             return self._own

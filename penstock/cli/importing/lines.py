@@ -47,7 +47,7 @@ def read_lines(path: Path, read: Callable[[int], None]) -> Iterator[tuple[int, s
                     "is it a text file with a row on each line?",
                 )
             done += len(line)
-            yield number, _decoded(path, number, line.removeprefix(_BOM) if number == 1 else line)
+            yield number, _decode(path, number, line.removeprefix(_BOM) if number == 1 else line)
             if number % 1000 == 0:
                 read(done)
     read(done)
@@ -59,7 +59,7 @@ def _require_text(path: Path, head: bytes) -> None:
             raise SchemaError(f"{path.name} is no text: {what}", code="E_ROW", hint=hint)
 
 
-def _decoded(path: Path, number: int, line: bytes) -> str:
+def _decode(path: Path, number: int, line: bytes) -> str:
     if b"\0" in line:
         raise fault(path, "line", number, "it has a NUL byte", "is it a text file?")
     try:

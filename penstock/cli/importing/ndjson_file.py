@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from penstock.cli.importing.lines import read_lines
-from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, Piece, fault, shortened
+from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, FilePiece, excerpt, fault
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -28,8 +28,8 @@ class NdjsonFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def pieces(self, read: Callable[[int], None]) -> Iterator[Piece]:
-        """See `Source`.
+    def pieces(self, read: Callable[[int], None]) -> Iterator[FilePiece]:
+        """See `RowFile`.
 
         Raises:
             SchemaError: a line is no object; it says which.
@@ -58,12 +58,12 @@ class NdjsonFile:
             raise fault(self.path, "line", place, f"it is not JSON: {wrong!s:.100}") from None
         if not isinstance(found, dict):
             hint = '{"ts": …, "value": …} on each line, without brackets around all'
-            raise fault(self.path, "line", place, f"{shortened(line)} is no object", hint)
+            raise fault(self.path, "line", place, f"{excerpt(line)} is no object", hint)
         if "" in found:
             raise fault(self.path, "line", place, "a key is empty")
         return found
 
 
-def _piece(places: list[int], rows: list[dict[str, Any]]) -> Piece:
+def _piece(places: list[int], rows: list[dict[str, Any]]) -> FilePiece:
     names = dict.fromkeys(key for row in rows for key in row)
-    return Piece(places, {name: [row.get(name) for row in rows] for name in names})
+    return FilePiece(places, {name: [row.get(name) for row in rows] for name in names})

@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, Piece
+from penstock.cli.importing.pieces import PIECE_BYTES, PIECE_ROWS, FilePiece
 from penstock.errors import SchemaError
 
 
@@ -22,8 +22,8 @@ class ParquetFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def pieces(self, read: Callable[[int], None]) -> Iterator[Piece]:
-        """See `Source`; what is read is counted in the shares of row groups that are done.
+    def pieces(self, read: Callable[[int], None]) -> Iterator[FilePiece]:
+        """See `RowFile`; what is read is counted in the shares of row groups that are done.
 
         Raises:
             SchemaError: the file is damaged, or no Parquet.
@@ -37,7 +37,7 @@ class ParquetFile:
                         places = range(number + 1, number + part.num_rows + 1)
                         number += part.num_rows
                         columns = dict(zip(part.column_names, part.columns, strict=True))
-                        yield Piece(places, columns)
+                        yield FilePiece(places, columns)
                     read(size * number // file.metadata.num_rows)
         except (pa.ArrowException, OSError) as wrong:
             raise SchemaError(

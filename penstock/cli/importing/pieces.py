@@ -19,7 +19,7 @@ PIECE_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     """Rows: `places` has the line (or the row's number) of each. A value of CSV is text or None,
     one of NDJSON what JSON has; columns of Parquet are Arrow's.
     """
@@ -28,7 +28,7 @@ class Piece:
     columns: Mapping[str, list[Any] | pa.ChunkedArray]
 
 
-class Source(Protocol):
+class RowFile(Protocol):
     """A file of rows, which can be read several times."""
 
     path: Path
@@ -37,7 +37,7 @@ class Source(Protocol):
     #: values are text that has to be read as numbers, truth values and times
     textual: bool
 
-    def pieces(self, read: Callable[[int], None]) -> Iterator[Piece]:
+    def pieces(self, read: Callable[[int], None]) -> Iterator[FilePiece]:
         """Yield all rows, in the same pieces each time; *read* is told the bytes read so far."""
         ...
 
@@ -47,7 +47,7 @@ def fault(path: Path, unit: str, place: int, what: str, hint: str = "") -> Schem
     return SchemaError(f"{path.name}, {unit} {place}: {what}", code="E_ROW", hint=hint)
 
 
-def shortened(value: object, most: int = 60) -> str:
+def excerpt(value: object, most: int = 60) -> str:
     """Return *value* so that it fits into a message and cannot move a cursor."""
     text = ascii(value) if not isinstance(value, str) else repr(value)
     return text if len(text) <= most else text[:most] + "…"

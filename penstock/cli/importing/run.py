@@ -23,7 +23,7 @@ from rich.text import Text
 
 from penstock.cli.importing.convert import Converter
 from penstock.cli.importing.found_types import word_of
-from penstock.cli.importing.pieces import Source
+from penstock.cli.importing.pieces import RowFile
 from penstock.cli.importing.survey import Survey, open_source, survey
 from penstock.cli.importing.target import Choices, Target, find_target
 from penstock.cli.importing.write import Import
@@ -91,7 +91,7 @@ def _delimiter(given: str) -> str:
     return known
 
 
-def _survey(source: Source) -> Survey:
+def _survey(source: RowFile) -> Survey:
     size = source.path.stat().st_size
     with Progress(
         TextColumn("reading"), BarColumn(), DownloadColumn(), console=messages(), transient=True

@@ -12,7 +12,7 @@ from pathlib import Path
 from penstock.cli.importing.csv_file import CsvFile
 from penstock.cli.importing.found_types import TypeFinder
 from penstock.cli.importing.ndjson_file import NdjsonFile
-from penstock.cli.importing.pieces import Source
+from penstock.cli.importing.pieces import RowFile
 from penstock.errors import ConfigError, SchemaError
 from penstock.types import ColumnType
 
@@ -37,7 +37,7 @@ class Survey:
     digest: str
 
 
-def open_source(path: Path, delimiter: str) -> Source:
+def open_source(path: Path, delimiter: str) -> RowFile:
     """Return the reader of a file, by the end of its name. Raises ConfigError."""
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
@@ -53,7 +53,7 @@ def open_source(path: Path, delimiter: str) -> Source:
     )
 
 
-def survey(source: Source, read: Callable[[int], None]) -> Survey:
+def survey(source: RowFile, read: Callable[[int], None]) -> Survey:
     """Read the whole file; *read* is told the bytes read so far.
 
     Raises:
@@ -70,7 +70,7 @@ def survey(source: Source, read: Callable[[int], None]) -> Survey:
             finders[name].see(values)
     if not rows:
         raise SchemaError(f"{source.path.name} has no rows", code="E_ROW")
-    columns = tuple(FoundColumn(f.name, f.found(), not f.any) for f in finders.values())
+    columns = tuple(FoundColumn(f.name, f.column_type(), not f.any) for f in finders.values())
     return Survey(rows, columns, _digest(source.path))
 
 

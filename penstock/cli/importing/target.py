@@ -5,7 +5,7 @@ that is to be made.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -84,22 +84,31 @@ def existing_table(
     Raises:
         SchemaError: the table has no such column, or the file lacks what every row needs.
     """
-    known = {field.name.lower(): field for field in schema}
     source = _tbname_of(found, choices)
     if is_supertable and source is None:
         raise _no_tbname(name)
     uses = [ColumnUse(source, TBNAME, pa.string())] if source and is_supertable else []
-    for column in found.columns:
-        field = known.get(column.name.lower())
-        if field is not None:
-            uses.append(ColumnUse(column.name, field.name, field.type))
-        elif column.name != source:
-            raise _unknown(name, column.name, schema.names)
+    uses += _uses_of_same_name(name, found, schema, source)
     if schema.names[0] not in {use.target for use in uses}:
         raise SchemaError(
             f'the file has no column "{schema.names[0]}", the time of {name}', code="E_ROW"
         )
     return Target(tuple(uses), None, is_supertable)
+
+
+def _uses_of_same_name(
+    name: TableName, found: Survey, schema: pa.Schema, source: str | None
+) -> Iterator[ColumnUse]:
+    """Yield the file's columns that the table has; *source*, with names of child tables, it need
+    not have.
+    """
+    known = {field.name.lower(): field for field in schema}
+    for column in found.columns:
+        field = known.get(column.name.lower())
+        if field is not None:
+            yield ColumnUse(column.name, field.name, field.type)
+        elif column.name != source:
+            raise _unknown(name, column.name, schema.names)
 
 
 def new_table(name: TableName, found: Survey, choices: Choices, precision: str) -> Target:
@@ -108,35 +117,47 @@ def new_table(name: TableName, found: Survey, choices: Choices, precision: str) 
     Raises:
         SchemaError: no column is the time, or one that was chosen is not there.
     """
-    for chosen in (choices.time, choices.tbname, *choices.tags):
-        if chosen is not None and _find(found, chosen) is None:
-            raise _unknown("the file", chosen, [c.name for c in found.columns])
+    _check_choices(found, choices)
     source = _tbname_of(found, choices)
-    tags = {tag.lower() for tag in choices.tags}
-    if tags and source is None:
+    if choices.tags and source is None:
         raise _no_tbname(name)
-    rest = [c for c in found.columns if c.name != source or c.name.lower() in tags]
-    time = _time_of(rest, choices)
-    columns = [c for c in rest if c is not time and c.name.lower() not in tags]
-    tagged = [c for c in rest if c.name.lower() in tags]
-    if source is not None and not tagged:
+    columns, tags = _columns_and_tags(found, choices, source)
+    if source is not None and not tags:
         raise SchemaError(
             f"{name} would be a supertable without tags",
             code="E_ROW",
             hint="--tags COLUMN,COLUMN says which columns are tags",
         )
+    uses = [ColumnUse(c.name, c.name, c.type.arrow(precision)) for c in (*columns, *tags)]
+    if source is None:
+        text = f"CREATE TABLE {name.sql} ({_definitions(columns)})"
+        return Target(tuple(uses), text, is_supertable=False)
+    uses.insert(0, ColumnUse(source, TBNAME, pa.string()))
+    text = f"CREATE STABLE {name.sql} ({_definitions(columns)}) TAGS ({_definitions(tags)})"
+    return Target(tuple(uses), text, is_supertable=True)
+
+
+def _check_choices(found: Survey, choices: Choices) -> None:
+    for chosen in (choices.time, choices.tbname, *choices.tags):
+        if chosen is not None and _find(found, chosen) is None:
+            raise _unknown("the file", chosen, [c.name for c in found.columns])
+
+
+def _columns_and_tags(
+    found: Survey, choices: Choices, source: str | None
+) -> tuple[list[FoundColumn], list[FoundColumn]]:
+    """Return the columns of a new table, the time first, and its tags; *source*, with names of
+    child tables, is a column of it only if it is a tag.
+    """
+    names = {tag.lower() for tag in choices.tags}
+    rest = [c for c in found.columns if c.name != source or c.name.lower() in names]
+    time = _time_of(rest, choices)
     moment = FoundColumn(time.name, ColumnType("TIMESTAMP"), empty=False)
-    uses = [ColumnUse(c.name, c.name, c.type.arrow(precision)) for c in (moment, *columns, *tagged)]
-    if source is not None:
-        uses.insert(0, ColumnUse(source, TBNAME, pa.string()))
-    kind = "TABLE" if source is None else "STABLE"
-    text = f"CREATE {kind} {name.sql} ({_declared((moment, *columns))})"
-    if source is not None:
-        text += f" TAGS ({_declared(tagged)})"
-    return Target(tuple(uses), text, source is not None)
+    others = [c for c in rest if c is not time and c.name.lower() not in names]
+    return [moment, *others], [c for c in rest if c.name.lower() in names]
 
 
-def _declared(columns: Sequence[FoundColumn]) -> str:
+def _definitions(columns: Sequence[FoundColumn]) -> str:
     return ", ".join(f"{in_backticks(c.name)} {c.type}" for c in columns)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.cli.importing.convert import Converter
-from penstock.cli.importing.pieces import Piece
+from penstock.cli.importing.pieces import FilePiece
 from penstock.cli.table_name import TableName
 from penstock.errors import PenstockError, SchemaError
 
@@ -70,12 +70,12 @@ class Import:
             if waiting is not None:
                 yield waiting.result()
 
-    def _send(self, rows: pa.Table, piece: Piece, number: int) -> tuple[int, tuple[str, ...]]:
+    def _send(self, rows: pa.Table, piece: FilePiece, number: int) -> tuple[int, tuple[str, ...]]:
         key = self.key(number, rows)
         try:
             count = self.client.write(str(self.name), rows, idempotency_key=key)
         except PenstockError as error:
-            raise self._placed(error, piece) from error
+            raise self._with_place(error, piece) from error
         return int(count), count.notices
 
     def key(self, number: int, rows: pa.Table) -> str:
@@ -83,7 +83,7 @@ class Import:
         about = f"{self.client.url}\n{str(self.name).lower()}\n{rows.schema}\n{self.digest}"
         return f"import-{hashlib.blake2b(about.encode(), digest_size=16).hexdigest()}-{number}"
 
-    def _placed(self, error: PenstockError, piece: Piece) -> PenstockError:
+    def _with_place(self, error: PenstockError, piece: FilePiece) -> PenstockError:
         """Return *error* with the place in the file instead of the row's number in the piece."""
         file = self.converter.file
         found = _ROW.match(error.message)

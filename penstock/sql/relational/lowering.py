@@ -12,14 +12,14 @@ from penstock.sql.relational.query_plan import (
     NO_LIMITS,
     Derived,
     Enclosed,
-    Item,
     Join,
-    Limits,
     PlannedQuery,
     QueryPlan,
+    RowLimits,
     RowSource,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
     SetOperation,
 )
 from penstock.sql.relational.relations import Output, TableColumns
@@ -89,13 +89,13 @@ def _lower_set(tree: exp.Query) -> SetOperation:
     )
 
 
-def _lower_select(tree: exp.Select) -> Selection:
+def _lower_select(tree: exp.Select) -> SelectPlan:
     for key, value in tree.args.items():
         if value and key not in _CLAUSES:
             raise _impossible(key.upper())
     partition = tree.args.get("partition_by")
     group = tree.args.get("group")
-    return Selection(
+    return SelectPlan(
         tuple(map(_item, tree.expressions)),
         _sources(tree),
         _condition(tree, "where"),
@@ -111,9 +111,9 @@ def _lower_select(tree: exp.Select) -> Selection:
     )
 
 
-def _item(node: exp.Expr) -> Item:
+def _item(node: exp.Expr) -> SelectItem:
     name = node.alias if isinstance(node, exp.Alias) else ""
-    return Item(_expression(node.unalias()), name, binding_of(node))
+    return SelectItem(_expression(node.unalias()), name, binding_of(node))
 
 
 def _condition(tree: exp.Select, key: str) -> exp.Expr | None:
@@ -124,23 +124,23 @@ def _condition(tree: exp.Select, key: str) -> exp.Expr | None:
 def _order(tree: exp.Query) -> tuple[exp.Ordered, ...]:
     order = tree.args.get("order")
     items = order.expressions if order is not None else []
-    return tuple(_ordered(item) for item in items)
+    return tuple(_order_item(item) for item in items)
 
 
-def _ordered(item: exp.Expr) -> exp.Ordered:
+def _order_item(item: exp.Expr) -> exp.Ordered:
     made = _expression(item)
     if not isinstance(made, exp.Ordered):
         raise _impossible("this ORDER BY")
     return made
 
 
-def _limits(tree: exp.Query) -> Limits:
+def _limits(tree: exp.Query) -> RowLimits:
     args = tree.args
     counts = [args[key].expression if args.get(key) else None for key in ("limit", "offset")]
     counts += [args.get(key) for key in ("slimit", "soffset")]
     if not any(counts):
         return NO_LIMITS
-    return Limits(*map(_count, counts))
+    return RowLimits(*map(_count, counts))
 
 
 def _count(node: object) -> exp.Literal | None:
@@ -164,7 +164,7 @@ def _sources(tree: exp.Select) -> RowSource | None:
 
 def _source(node: object) -> RowSource:
     if isinstance(node, exp.Subquery):
-        return _derived(node)
+        return _subquery(node)
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise _impossible("this table")
     alias = _alias(node)
@@ -174,7 +174,7 @@ def _source(node: object) -> RowSource:
     return Scan(node.name, node.db, alias.name if alias is not None else "", columns)
 
 
-def _derived(node: exp.Subquery) -> Derived:
+def _subquery(node: exp.Subquery) -> Derived:
     if any(node.args.get(key) for key in _TAIL):
         raise _impossible("an order behind a subquery of FROM")
     query = lower(node.this)

@@ -13,13 +13,13 @@ from sqlglot import exp
 from penstock.sql.relational.query_plan import (
     Derived,
     Enclosed,
-    Item,
     Join,
     PlannedQuery,
     QueryPlan,
     RowSource,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
     SetOperation,
 )
 
@@ -29,16 +29,16 @@ ChangeExpression = Callable[[exp.Expr], exp.Expr]
 ChangeQuery = Callable[[QueryPlan], QueryPlan]
 
 
-def map_selections(plan: QueryPlan, change: Callable[[Selection], Selection]) -> QueryPlan:
+def map_selections(plan: QueryPlan, change: Callable[[SelectPlan], SelectPlan]) -> QueryPlan:
     """Return *plan* with each SELECT changed, the innermost first."""
     made = map_inside(plan, lambda query: map_selections(query, change))
-    return change(made) if isinstance(made, Selection) else made
+    return change(made) if isinstance(made, SelectPlan) else made
 
 
-def map_scans(plan: QueryPlan, change: Callable[[Scan, Selection], Scan]) -> QueryPlan:
+def map_scans(plan: QueryPlan, change: Callable[[Scan, SelectPlan], Scan]) -> QueryPlan:
     """Return *plan* with each table changed; *change* is told the SELECT around it, too."""
 
-    def change_tables(select: Selection) -> Selection:
+    def change_tables(select: SelectPlan) -> SelectPlan:
         if select.source is None:
             return select
         source = _map_tables(select.source, lambda scan: change(scan, select))
@@ -64,7 +64,7 @@ def map_inside(plan: QueryPlan, change: ChangeQuery) -> QueryPlan:
     def change_expression(node: exp.Expr) -> exp.Expr:
         return _change_queries_in(node, change)
 
-    if isinstance(plan, Selection):
+    if isinstance(plan, SelectPlan):
         if next(queries_inside(plan), None) is None:
             return plan
         source = None if plan.source is None else _map_queries(plan.source, change)
@@ -95,8 +95,8 @@ def _change_queries_in(node: _Node, change: ChangeQuery) -> _Node:
 
 
 def map_expressions(
-    select: Selection, change: ChangeExpression, *, conditions: ChangeExpression | None = None
-) -> Selection:
+    select: SelectPlan, change: ChangeExpression, *, conditions: ChangeExpression | None = None
+) -> SelectPlan:
     """Return *select* with its own expressions changed, those of its joins, too.
 
     Args:
@@ -121,9 +121,9 @@ def map_expressions(
     )
 
 
-def _change_item(item: Item, change: ChangeExpression) -> Item:
+def _change_item(item: SelectItem, change: ChangeExpression) -> SelectItem:
     made = change(item.expression)
-    return item if made is item.expression else Item(made, item.name, item.binding)
+    return item if made is item.expression else SelectItem(made, item.name, item.binding)
 
 
 def change_order(
@@ -152,7 +152,7 @@ def _map_conditions(source: RowSource, change: ChangeExpression) -> RowSource:
 
 def expressions_of(plan: QueryPlan) -> Iterator[exp.Expr]:
     """Yield the expressions of *plan* itself, without those of queries right inside it."""
-    if isinstance(plan, Selection):
+    if isinstance(plan, SelectPlan):
         yield from (item.expression for item in plan.items)
         yield from (join.on for join in joins_of(plan.source) if join.on is not None)
         yield from (c for c in (plan.where, plan.having, plan.qualify) if c is not None)
@@ -211,6 +211,6 @@ def column_names(plan: QueryPlan) -> set[str]:
     for query in queries_of(plan):
         for expression in expressions_of(query):
             names |= {column.name.lower() for column in expression.find_all(exp.Column)}
-        if isinstance(query, Selection):
+        if isinstance(query, SelectPlan):
             names |= {name.lower() for join in joins_of(query.source) for name in join.using}
     return names

@@ -82,7 +82,7 @@ RowSource: TypeAlias = "Scan | Derived | Join"
 
 
 @dataclass(frozen=True)
-class Item:
+class SelectItem:
     """A column of a select list; `name` is "" where the expression is called by its own name."""
 
     expression: exp.Expr
@@ -99,7 +99,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RowLimits:
     """How many rows are kept behind those that are skipped. With PARTITION BY both are of each
     partition; `partitions` and `skipped_partitions` are SLIMIT and SOFFSET.
     """
@@ -113,16 +113,16 @@ class Limits:
         return any((self.rows, self.skipped, self.partitions, self.skipped_partitions))
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = RowLimits()
 
 
 @dataclass(frozen=True)
-class Selection:
+class SelectPlan:
     """One SELECT. `series` is the order of its rows where it has functions of a row and the rows
     before it; `span` is where it stands in its text.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[SelectItem, ...]
     source: RowSource | None = None
     where: exp.Expr | None = None
     partition_by: tuple[exp.Expr, ...] = ()
@@ -130,7 +130,7 @@ class Selection:
     having: exp.Expr | None = None
     qualify: exp.Expr | None = None
     order_by: tuple[exp.Ordered, ...] = ()
-    limits: Limits = NO_LIMITS
+    limits: RowLimits = NO_LIMITS
     distinct: bool = False
     series: SeriesOrder | None = None
     span: tuple[int, int] | None = None
@@ -154,7 +154,7 @@ class SetOperation:
     every: bool = False
     outputs: tuple[Output, ...] = ()
     order_by: tuple[exp.Ordered, ...] = ()
-    limits: Limits = NO_LIMITS
+    limits: RowLimits = NO_LIMITS
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Enclosed:
 
     query: QueryPlan
     order_by: tuple[exp.Ordered, ...] = ()
-    limits: Limits = NO_LIMITS
+    limits: RowLimits = NO_LIMITS
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -171,7 +171,7 @@ class Enclosed:
         return self.query.outputs
 
 
-QueryPlan: TypeAlias = "Selection | SetOperation | Enclosed"
+QueryPlan: TypeAlias = "SelectPlan | SetOperation | Enclosed"
 
 
 class PlannedQuery(exp.Expression, exp.Query):

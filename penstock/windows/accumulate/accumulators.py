@@ -76,7 +76,7 @@ class Number:
         if self.part.kind == "n":
             self._values[slots] = held + call.counts(number)
         elif self.part.kind == "sum":
-            self._values[slots] = call.summed(number, self.part.dtype, held)
+            self._values[slots] = call.add_to(number, self.part.dtype, held)
         else:
             self._values[slots] = self._into(
                 held, call.extremes(number, self.part.dtype, self._nothing, self._into)

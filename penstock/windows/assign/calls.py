@@ -229,7 +229,7 @@ class Call(Answered):
 
         return self.once((extreme, number), find)
 
-    def summed(self, number: int, dtype: pl.DataType, before: Array) -> Array:
+    def add_to(self, number: int, dtype: pl.DataType, before: Array) -> Array:
         """What each pair's sum becomes that is *before* when the rows' values are added one by one,
         in their order.
 
@@ -237,7 +237,7 @@ class Call(Answered):
         so it has to begin with what was there. Mostly that is the same for all streams.
         """
         if before.dtype.kind in "iu":
-            return before + self.added(number, dtype)
+            return before + self.totals(number, dtype)
         known = self._sums.setdefault((number, before.dtype.str), [])
         for start, total in known:
             if np.array_equal(start, before):
@@ -247,7 +247,7 @@ class Call(Answered):
             known.append((before, total))
         return total
 
-    def added(self, number: int, dtype: pl.DataType) -> Array:
+    def totals(self, number: int, dtype: pl.DataType) -> Array:
         """What the values of each pair add up to, in any order."""
 
         def add() -> Array:

@@ -43,12 +43,12 @@ class ExactSums:
 
 def exact_sums(values: Floats) -> ExactSums | None:
     """Find out whether sums of *values* can be exact; None: they cannot."""
-    if len(values) > _SAMPLE and _found(values[:_SAMPLE]) is None:
+    if len(values) > _SAMPLE and _measure(values[:_SAMPLE]) is None:
         return None
-    return _found(values)
+    return _measure(values)
 
 
-def _found(values: Floats) -> ExactSums | None:
+def _measure(values: Floats) -> ExactSums | None:
     sizes = np.abs(values)
     greatest = float(sizes.max(initial=0.0))
     if not np.isfinite(greatest):

@@ -143,38 +143,38 @@ class PaneCall(Call):
             return self._windows.counts
         argument = self._arguments[number]
         there = self._columns.values(argument).is_not_null().to_numpy().astype(np.int64)
-        return self._reduced(("n", argument), np.add, lambda: there)
+        return self._reduce(("n", argument), np.add, lambda: there)
 
     def extremes(self, number: int, dtype: pl.DataType, nothing: float, chosen: np.ufunc) -> Array:
         argument = self._arguments[number]
-        return self._reduced(
+        return self._reduce(
             (chosen, argument, dtype),
             chosen,
             lambda: self._columns.numbers(argument, dtype, nothing),
         )
 
-    def summed(self, number: int, dtype: pl.DataType, before: Array) -> Array:
+    def add_to(self, number: int, dtype: pl.DataType, before: Array) -> Array:
         if before.dtype.kind == "f":
             exact = self._columns.exact(self._arguments[number])
             if exact is None or not exact.are_exact(before, self._windows.counts):
-                return super().summed(number, dtype, before)
-        return before + self.added(number, dtype)
+                return super().add_to(number, dtype, before)
+        return before + self.totals(number, dtype)
 
-    def added(self, number: int, dtype: pl.DataType) -> Array:
+    def totals(self, number: int, dtype: pl.DataType) -> Array:
         argument = self._arguments[number]
-        return self._reduced(
+        return self._reduce(
             ("sum", argument, dtype), np.add, lambda: self._columns.numbers(argument, dtype, 0)
         )
 
-    def _reduced(self, question: object, ufunc: np.ufunc, values: Callable[[], Array]) -> Array:
+    def _reduce(self, question: object, ufunc: np.ufunc, values: Callable[[], Array]) -> Array:
         """What *values*, one a row of the chunk, come to in each pair."""
         chosen = self._windows.chosen
         panes = chosen.panes
 
         def of_panes() -> Array:
             laid_out = panes.once(question, lambda: values().take(panes.order))
-            return chosen.reduced(ufunc, laid_out)
+            return chosen.reduce(ufunc, laid_out)
 
         return self._windows.once(
-            question, lambda: self._windows.reduced(ufunc, chosen.once(question, of_panes))
+            question, lambda: self._windows.reduce(ufunc, chosen.once(question, of_panes))
         )

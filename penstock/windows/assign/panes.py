@@ -39,8 +39,8 @@ class Panes(Answered):
         self.row_times = times
         self.keys, key_of = distinct(keys)
         numbers, number_of = distinct(times // unit)
-        order = _sorted(number_of, len(numbers))
-        self.order = order[_sorted(key_of.take(order), len(self.keys))]
+        order = _stable_order(number_of, len(numbers))
+        self.order = order[_stable_order(key_of.take(order), len(self.keys))]
         owners = key_of.take(self.order)
         sorted_numbers = number_of.take(self.order)
         begins = np.ones(len(order), np.bool_)
@@ -131,7 +131,7 @@ class ChosenRows(Answered):
         """Return those of values, one a row as they are laid out, whose rows pass."""
         return laid_out if self._laid_out is None else _where(self._laid_out, laid_out)
 
-    def reduced(self, ufunc: np.ufunc, laid_out: Array) -> Array:
+    def reduce(self, ufunc: np.ufunc, laid_out: Array) -> Array:
         """What the values of each pane come to; *laid_out* as for `among`."""
         found: Array = ufunc.reduceat(self.among(laid_out), self.starts)
         return found
@@ -219,9 +219,9 @@ class WindowsOfPanes(Answered):
         self.owner = owners.take(self._starts)
         self.index = indexes.take(self._starts)
         self.stops = grid.stops(self.index)
-        self.counts = self.reduced(np.add, chosen.counts)
+        self.counts = self.reduce(np.add, chosen.counts)
 
-    def reduced(self, ufunc: np.ufunc, of_panes: Array) -> Array:
+    def reduce(self, ufunc: np.ufunc, of_panes: Array) -> Array:
         """What the values of panes come to in each pair."""
         values = of_panes if self._places is None else of_panes.take(self._places)
         found: Array = ufunc.reduceat(values, self._starts)
@@ -241,8 +241,8 @@ class WindowsOfPanes(Answered):
     def latest_last(self) -> Numbers:
         """The pairs in order of their last rows."""
         chosen = self.chosen
-        last = chosen.once("last", lambda: chosen.reduced(np.maximum, chosen.panes.order))
-        last_of_pairs = self.reduced(np.maximum, last)
+        last = chosen.once("last", lambda: chosen.reduce(np.maximum, chosen.panes.order))
+        last_of_pairs = self.reduce(np.maximum, last)
         # of one row's windows the later one comes later, as pairs do
         return np.argsort(last_of_pairs, kind="stable")
 
@@ -252,6 +252,6 @@ def _where(mask: Mask, values: Array) -> Array:
     return values.take(np.flatnonzero(mask))
 
 
-def _sorted(places: Numbers, bound: int) -> Numbers:
+def _stable_order(places: Numbers, bound: int) -> Numbers:
     """The order of *places*, all below *bound*; equal ones stay in theirs."""
     return np.argsort(places.astype(np.uint16) if bound <= _COUNTED else places, kind="stable")

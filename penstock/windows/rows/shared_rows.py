@@ -90,7 +90,7 @@ class SharedRows:
         some row.
         """
         try:
-            if answers.get(rows, self._condition, lambda: self._passed(rows)).none:
+            if answers.get(rows, self._condition, lambda: self._filter_rows(rows)).none:
                 return True
             columns = answers.get(rows, self._columns, lambda: ChunkColumns(rows))
             for argument, projection in zip(self._arguments, self._projections, strict=True):
@@ -109,7 +109,7 @@ class SharedRows:
         Args:
             of_rows: makes the same call of the rows alone.
         """
-        passed = answers.get(rows, self._condition, lambda: self._passed(rows))
+        passed = answers.get(rows, self._condition, lambda: self._filter_rows(rows))
         if passed.none:
             return None
         columns = answers.get(rows, self._columns, lambda: ChunkColumns(rows))
@@ -121,7 +121,7 @@ class SharedRows:
         windows = chosen.once(("windows", self._window), lambda: WindowsOfPanes(chosen, self._grid))
         return PaneCall(windows, columns, self._arguments, of_rows)
 
-    def _passed(self, rows: pl.DataFrame) -> _Passed:
+    def _filter_rows(self, rows: pl.DataFrame) -> _Passed:
         if self._where is None:
             return _Passed(b"", None, none=False)
         found = self._where.columns(rows)[0].fill_null(value=False).to_numpy()

@@ -10,16 +10,16 @@ import pytest
 from penstock import names
 from penstock.records import ControlRecord
 from spark_jobs.queries import Wanted
-from spark_jobs.rest import TURN_SECONDS, Look, Quiet, Rest, Turn, giving_way, listen
+from spark_jobs.rest import TURN_SECONDS, Quiet, TopicProgress, TopicRest, Turn, giving_way, listen
 from tests.unit.spark_jobs.processor_kit import Mesh
 
 A = Wanted("in.a", 2, 100)
 B = Wanted("in.b", 2, 101)
 EXCHANGE = Wanted(names.EXCHANGE, 4, 0)
 IDLE = 60.0
-DONE = Look((5, 3), (5, 3))
-LATER = Look((6, 3), (6, 3))
-BEHIND = Look((6, 3), (5, 3))
+DONE = TopicProgress((5, 3), (5, 3))
+LATER = TopicProgress((6, 3), (6, 3))
+BEHIND = TopicProgress((6, 3), (5, 3))
 
 
 # -------------------------------------------------------------------- one topic
@@ -28,13 +28,13 @@ BEHIND = Look((6, 3), (5, 3))
 @pytest.mark.parametrize(
     ("look", "done"),
     [
-        (Look((), ()), True),
-        (Look((0, 0), (0, 0)), True),
+        (TopicProgress((), ()), True),
+        (TopicProgress((0, 0), (0, 0)), True),
         (DONE, True),
-        (Look((5, 3), (6, 3)), True),  # a position may be newer than the look at the end
+        (TopicProgress((5, 3), (6, 3)), True),  # a position may be newer than the look at the end
         (BEHIND, False),
-        (Look((5, 3), (9, 0)), False),
-        (Look((5, 3), (5, 3), sure=False), False),
+        (TopicProgress((5, 3), (9, 0)), False),
+        (TopicProgress((5, 3), (5, 3), sure=False), False),
     ],
 )
 def test_done_is_what_is_saved_everywhere(look, done):
@@ -50,20 +50,20 @@ def test_quiet_begins_with_the_last_record_that_was_saved():
     assert listen(quiet, LATER, 40.0) == Quiet((6, 3), 40.0)  # it came and went between two looks
 
 
-def _read(rest: Rest, *looks: tuple[float, Look], clocked: bool = False) -> bool:
+def _read(rest: TopicRest, *looks: tuple[float, TopicProgress], clocked: bool = False) -> bool:
     return [rest.look(A, look, now, clocked=clocked) for now, look in looks][-1]
 
 
 def test_what_is_done_when_it_is_first_seen_rests_at_once():
-    rest = Rest(IDLE)
-    assert rest.unseen({"in.a": A}) == [A]
+    rest = TopicRest(IDLE)
+    assert rest.new_topics({"in.a": A}) == [A]
     assert _read(rest, (0.0, DONE))
-    assert rest.unseen({"in.a": A}) == []
+    assert rest.new_topics({"in.a": A}) == []
     assert rest.awake({"in.a": A, "in.b": B}) == {"in.b": B}
 
 
 def test_what_was_awake_rests_after_a_while_of_quiet():
-    rest = Rest(IDLE)
+    rest = TopicRest(IDLE)
     assert not _read(rest, (0.0, BEHIND), (1.0, LATER), (60.0, LATER))
     assert _read(rest, (61.0, LATER))
     assert rest.wake("in.a", 70.0) == A
@@ -74,34 +74,34 @@ def test_what_was_awake_rests_after_a_while_of_quiet():
 
 
 def test_whom_the_clock_drives_never_rests():
-    assert not _read(Rest(IDLE), (0.0, DONE), (1000.0, DONE), clocked=True)
+    assert not _read(TopicRest(IDLE), (0.0, DONE), (1000.0, DONE), clocked=True)
 
 
 def test_without_a_time_nothing_rests():
-    rest = Rest(0)
-    assert rest.unseen({"in.a": A}) == []
+    rest = TopicRest(0)
+    assert rest.new_topics({"in.a": A}) == []
     assert not _read(rest, (0.0, DONE), (1000.0, DONE))
     assert rest.awake({"in.a": A}) == {"in.a": A}
 
 
 def test_another_topic_of_the_name_is_looked_at_anew():
-    rest = Rest(IDLE)
+    rest = TopicRest(IDLE)
     _read(rest, (0.0, DONE))
     again = Wanted("in.a", 2, 200)
     assert rest.keep({"in.a": A}) == []
     assert rest.keep({"in.a": again}) == [A]
     assert rest.asleep == {}
-    assert rest.unseen({"in.a": again}) == [again]
+    assert rest.new_topics({"in.a": again}) == [again]
 
 
 # -------------------------------------------------------------------- many topics
 
 
 def test_who_has_waited_longest_comes_first_and_the_exchange_before_all():
-    rest = Rest(IDLE)
+    rest = TopicRest(IDLE)
     wanted = {w.topic: w for w in (A, B, EXCHANGE)}
     for item in (B, EXCHANGE):
-        rest.look(item, Look((1,), (0,)), 1.0, clocked=False)
+        rest.look(item, TopicProgress((1,), (0,)), 1.0, clocked=False)
     rest.look(A, DONE, 1.0, clocked=False)
     rest.wake("in.a", 5.0)
     assert list(rest.awake(wanted)) == [names.EXCHANGE, "in.b", "in.a"]

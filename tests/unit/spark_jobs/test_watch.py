@@ -13,7 +13,7 @@ import pytest
 
 from penstock.errors import BusError
 from spark_jobs import watch
-from spark_jobs.watch import Watch
+from spark_jobs.watch import SleepWatch
 
 _made: list[_Reader] = []
 
@@ -57,10 +57,10 @@ class _Reader:
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Watch, Any, threading.Event]]:
+def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[SleepWatch, Any, threading.Event]]:
     """A watch over two topics, its reader, and whether it has told something."""
     monkeypatch.setattr(watch, "Reader", _Reader)
-    made = Watch("broker")
+    made = SleepWatch("broker")
     told = threading.Event()
     made.listen(told.set)
     made.add({"in.a": (5, 3)})
@@ -104,7 +104,7 @@ def test_a_topic_that_cannot_be_watched_wakes_and_others_are_watched_on(watched)
 
 def test_without_topics_there_is_no_reader(monkeypatch):
     monkeypatch.setattr(watch, "Reader", None)
-    made = Watch("broker")
+    made = SleepWatch("broker")
     made.add({})
     made.remove(["in.a"])
     assert made.take_woken() == []

@@ -110,7 +110,7 @@ def check(made, given_rows, lines):
     values = {pair: [v for _, key, window, v in lines if (key, window) == pair] for pair in pairs}
     assert made.counts(-1).tolist() == made.counts(0).tolist() == [len(values[p]) for p in pairs]
     before = np.arange(len(pairs)) / 8
-    assert made.summed(0, pl.Float64(), before).tolist() == [
+    assert made.add_to(0, pl.Float64(), before).tolist() == [
         b + sum(values[p]) for b, p in zip(before, pairs, strict=True)
     ]
 
@@ -123,9 +123,9 @@ def test_a_sum_is_added_up_in_order_from_where_it_was():
         for value in values:
             expected += value
         for _ in range(2):  # the second time it is known
-            assert made.summed(0, pl.Float64(), np.array([start])).tolist() == [expected]
+            assert made.add_to(0, pl.Float64(), np.array([start])).tolist() == [expected]
     whole, _ = call([(0, n, n + 1) for n in range(4)], TUMBLING)
-    assert whole.summed(0, pl.Int64(), np.array([5])).tolist() == [15]
+    assert whole.add_to(0, pl.Int64(), np.array([5])).tolist() == [15]
 
 
 def test_who_asks_second_gets_what_the_first_one_got():

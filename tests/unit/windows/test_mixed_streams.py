@@ -177,9 +177,9 @@ def test_a_condition_is_asked_once_whatever_windows_and_aggregates_it_is_for(mon
     from penstock.windows.rows.shared_rows import SharedRows
 
     asked = []
-    kept = SharedRows._passed
+    kept = SharedRows._filter_rows
     monkeypatch.setattr(
-        SharedRows, "_passed", lambda self, rows: asked.append(self) or kept(self, rows)
+        SharedRows, "_filter_rows", lambda self, rows: asked.append(self) or kept(self, rows)
     )
     context = KernelContext()
     kernels = [

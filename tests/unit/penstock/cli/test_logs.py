@@ -178,5 +178,5 @@ def test_it_goes_on_as_logs_grow(layout: Layout, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("penstock.cli.logs.time.sleep", turn)
     sizes = {path: path.stat().st_size for path in layout.logs.glob("*.log")}
     with pytest.raises(KeyboardInterrupt):
-        logs._follow(layout, [], sizes, logs.Wanted(), lambda e: seen.append(e.text))
+        logs._follow(layout, [], sizes, logs.LogFilter(), lambda e: seen.append(e.text))
     assert seen == ["new", "later", "anew"]

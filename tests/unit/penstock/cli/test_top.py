@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import app, observer
 from penstock.cli.activity import (
-    Look,
+    ActivitySample,
     ServiceCount,
     StreamCount,
     rate,
@@ -49,8 +49,8 @@ def lines(shown: RenderableType) -> list[list[str]]:
 
 
 def test_services_show_what_they_used_meanwhile() -> None:
-    before = Look(10.0, {"gateway": ServiceCount(5.0, 50_000_000, 100.0)}, [])
-    after = Look(12.0, {"gateway": ServiceCount(6.0, 80_000_000, 2100.0)}, [])
+    before = ActivitySample(10.0, {"gateway": ServiceCount(5.0, 50_000_000, 100.0)}, [])
+    after = ActivitySample(12.0, {"gateway": ServiceCount(6.0, 80_000_000, 2100.0)}, [])
     _, gateway, store = lines(services_table(STATE, before, after))
     assert gateway == ["gateway", "ready", "50", "80", "1,000", "0"]
     assert store == ["store", "starting", "0", "0", "2"]
@@ -61,8 +61,10 @@ def stream(name: str, rows_in: int, lag: int) -> StreamCount:
 
 
 def test_streams_with_the_largest_lag_come_first() -> None:
-    before = Look(0.0, {}, [stream("a", 100, 0), stream("b", 0, 0)])
-    after = Look(2.0, {}, [stream("a", 300, 0), stream("b", 4000, 12_000), stream("new", 9, 1)])
+    before = ActivitySample(0.0, {}, [stream("a", 100, 0), stream("b", 0, 0)])
+    after = ActivitySample(
+        2.0, {}, [stream("a", 300, 0), stream("b", 4000, 12_000), stream("new", 9, 1)]
+    )
     _, *shown = lines(streams_table(before, after))
     assert shown == [
         ["power.b", "ready", "2,000", "1,000", "1", "0", "12,000"],

@@ -12,13 +12,13 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.relational import (
     Derived,
     Enclosed,
-    Item,
     Join,
-    Limits,
     PlannedQuery,
     QueryPlan,
+    RowLimits,
     Scan,
-    Selection,
+    SelectItem,
+    SelectPlan,
     SetOperation,
     lower,
     map_scans,
@@ -130,34 +130,34 @@ def test_a_choice_is_printed_from_nodes_only() -> None:
 
 
 COUNT = exp.Literal(this="1", is_string=False)
-ONE = Item(COUNT, "n")
+ONE = SelectItem(COUNT, "n")
 KNOWN = Scan("t", alias="a", relation="t")
-ROWS = Selection((ONE,), KNOWN)
+ROWS = SelectPlan((ONE,), KNOWN)
 
 
 @pytest.mark.parametrize(
     ("plan", "text"),
     [
-        (Selection((ONE,)), 'SELECT 1 AS "n"'),
-        (Selection((Item(ONE.expression, HOSTILE + '"'),)), f'SELECT 1 AS "{HOSTILE}"""'),
+        (SelectPlan((ONE,)), 'SELECT 1 AS "n"'),
+        (SelectPlan((SelectItem(ONE.expression, HOSTILE + '"'),)), f'SELECT 1 AS "{HOSTILE}"""'),
         (
-            Selection((ONE,), Derived(ROWS, 'q" JOIN x', ('a"b',))),
+            SelectPlan((ONE,), Derived(ROWS, 'q" JOIN x', ('a"b',))),
             'SELECT 1 AS "n" FROM (SELECT 1 AS "n" FROM "t" AS "a") AS "q"" JOIN x" ("a""b")',
         ),
         (
-            Selection((ONE,), Join(KNOWN, KNOWN, "ASOF", "LEFT", on=exp.column("b"))),
+            SelectPlan((ONE,), Join(KNOWN, KNOWN, "ASOF", "LEFT", on=exp.column("b"))),
             'SELECT 1 AS "n" FROM "t" AS "a" ASOF LEFT JOIN "t" AS "a" ON "b"',
         ),
         (
-            Selection((ONE,), Join(Join(KNOWN, KNOWN), KNOWN, using=('x"',))),
+            SelectPlan((ONE,), Join(Join(KNOWN, KNOWN), KNOWN, using=('x"',))),
             'SELECT 1 AS "n" FROM "t" AS "a", "t" AS "a" JOIN "t" AS "a" USING ("x""")',
         ),
         (
-            SetOperation("EXCEPT", ROWS, Enclosed(ROWS, limits=Limits(COUNT)), every=True),
+            SetOperation("EXCEPT", ROWS, Enclosed(ROWS, limits=RowLimits(COUNT)), every=True),
             'SELECT 1 AS "n" FROM "t" AS "a" EXCEPT ALL ((SELECT 1 AS "n" FROM "t" AS "a") LIMIT 1)',
         ),
         (
-            Selection((Item(exp.Exists(this=exp.Subquery(this=PlannedQuery(plan=ROWS)))),)),
+            SelectPlan((SelectItem(exp.Exists(this=exp.Subquery(this=PlannedQuery(plan=ROWS)))),)),
             'SELECT EXISTS(SELECT 1 AS "n" FROM "t" AS "a")',
         ),
     ],
@@ -169,18 +169,18 @@ def test_a_plan_is_printed_node_by_node(plan: QueryPlan, text: str) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Selection((ONE,), Scan("t")),
-        Selection((ONE,), Scan("t", relation="secrets")),
-        Selection((ONE,), Scan("t", relation='t" JOIN secrets')),
-        Selection((ONE,), Join(KNOWN, KNOWN, method=HOSTILE)),
-        Selection((ONE,), Join(KNOWN, KNOWN, side=HOSTILE)),
-        Selection((ONE,), Join(KNOWN, KNOWN, kind="NATURAL")),
-        Selection((Item(exp.Subquery(this=exp.select("1"))),)),
-        Selection((Item(exp.Exists(this=exp.select("1"))),)),
-        Selection((Item(exp.Anonymous(this="read_csv")),)),
-        Selection((ONE,), limits=Limits(exp.Literal(this=HOSTILE, is_string=False))),
+        SelectPlan((ONE,), Scan("t")),
+        SelectPlan((ONE,), Scan("t", relation="secrets")),
+        SelectPlan((ONE,), Scan("t", relation='t" JOIN secrets')),
+        SelectPlan((ONE,), Join(KNOWN, KNOWN, method=HOSTILE)),
+        SelectPlan((ONE,), Join(KNOWN, KNOWN, side=HOSTILE)),
+        SelectPlan((ONE,), Join(KNOWN, KNOWN, kind="NATURAL")),
+        SelectPlan((SelectItem(exp.Subquery(this=exp.select("1"))),)),
+        SelectPlan((SelectItem(exp.Exists(this=exp.select("1"))),)),
+        SelectPlan((SelectItem(exp.Anonymous(this="read_csv")),)),
+        SelectPlan((ONE,), limits=RowLimits(exp.Literal(this=HOSTILE, is_string=False))),
         SetOperation(HOSTILE, ROWS, ROWS),
-        Enclosed(Selection((ONE,), Scan("t", relation="u"))),
+        Enclosed(SelectPlan((ONE,), Scan("t", relation="u"))),
     ],
 )
 def test_no_other_word_and_no_other_relation_is_printed(plan: QueryPlan) -> None:

@@ -7,9 +7,9 @@ import pytest
 from penstock.errors import ConfigError
 from penstock.mesh import kafka, services
 from penstock.mesh.layout import Layout, ports_from
+from penstock.mesh.readiness import ask
 from penstock.mesh.services import (
     Options,
-    _ask,
     addresses,
     check_services,
     listeners,
@@ -50,10 +50,10 @@ def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
 
 def test_what_a_service_waits_for_is_shown() -> None:
     with Health("attic", wait_for=("catalog",)) as health:
-        assert _ask(health.port) == "catalog: not started yet"
+        assert ask(health.port) == "catalog: not started yet"
         health.ready("catalog")
-        assert _ask(health.port) == ""
-    assert _ask(health.port) == "its health port"
+        assert ask(health.port) == ""
+    assert ask(health.port) == "its health port"
 
 
 def test_every_service_has_a_package() -> None:

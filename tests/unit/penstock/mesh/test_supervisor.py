@@ -19,9 +19,10 @@ from penstock.mesh import supervisor
 from penstock.mesh.kept import Kept
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.process import ChildProcess
+from penstock.mesh.readiness import ask
 from penstock.mesh.restarts import pause
 from penstock.mesh.running import RunningMesh
-from penstock.mesh.services import Options, ServicePlan, _ask
+from penstock.mesh.services import Options, ServicePlan
 from penstock.mesh.state import read_state
 from penstock.mesh.stop import stop_mesh
 from penstock.mesh.supervisor import Supervisor
@@ -71,7 +72,7 @@ def supervised(
     def plan(layout: Layout, ports: Any, options: Options) -> list[ServicePlan]:
         command = [sys.executable, "-c", SERVICE, str(port), *(["deaf"] if deaf else [])]
         environment = {**os.environ, "PENSTOCK_MESH": str(layout.root)}
-        return [ServicePlan("store", command, environment, (), lambda: _ask(port))]
+        return [ServicePlan("store", command, environment, (), lambda: ask(port))]
 
     monkeypatch.setattr(supervisor, "plan", plan)
     monkeypatch.setattr(supervisor, "_STOP_SECONDS_SERVICE", 1.0)

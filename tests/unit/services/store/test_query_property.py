@@ -24,7 +24,7 @@ from penstock.sql.relational import (
     QueryPlan,
     QueryScope,
     Scan,
-    Selection,
+    SelectPlan,
     TableColumns,
     bind,
     map_scans,
@@ -202,7 +202,7 @@ def bound(statement: Query) -> QueryPlan:
 def named(plan: QueryPlan) -> QueryPlan:
     """Tables are named as the store names them."""
 
-    def place(scan: Scan, _: Selection) -> Scan:
+    def place(scan: Scan, _: SelectPlan) -> Scan:
         known = scan.table.lower() == "t" and not scan.database
         return replace(scan, relation="_penstock_1" if known else "", time="ts")
 

@@ -12,7 +12,7 @@ from penstock.sql.relational import (
     Output,
     QueryPlan,
     QueryScope,
-    Selection,
+    SelectPlan,
     TableColumns,
     bind,
     binding_of,
@@ -61,9 +61,9 @@ def bound(sql: str) -> QueryPlan:
     return bind(statement.query, scope)
 
 
-def selection(sql: str) -> Selection:
+def selection(sql: str) -> SelectPlan:
     plan = bound(sql)
-    assert isinstance(plan, Selection)
+    assert isinstance(plan, SelectPlan)
     return plan
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.sql.relational import Derived, Selection, series_call
+from penstock.sql.relational import Derived, SelectPlan, series_call
 from tests.unit.sql.relational.test_binder import names, refusal, selection, types
 
 
@@ -64,7 +64,7 @@ def test_rows_of_a_subquery_of_one_time_are_in_order_of_what_is_read() -> None:
 def test_a_select_without_such_functions_has_no_order() -> None:
     select = selection("SELECT d FROM (SELECT ts, diff(voltage) AS d FROM meters)")
     assert select.series is None
-    assert isinstance(select.source, Derived) and isinstance(select.source.query, Selection)
+    assert isinstance(select.source, Derived) and isinstance(select.source.query, SelectPlan)
     assert select.source.query.series is not None
 
 

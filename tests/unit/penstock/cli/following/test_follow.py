@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.cli.following.printer import PiecePrinter
-from penstock.cli.following.rows import rows_table, selected_table
-from penstock.cli.following.source import Followed, selected
+from penstock.cli.following.rows import rows_table, selection_table
+from penstock.cli.following.source import Followed, select_rows
 from penstock.cli.table_name import TableName
 from penstock.errors import CatalogError, PenstockError, RemoteError
 from penstock.link.description import Description
@@ -203,7 +203,7 @@ def test_rows_of_a_select_look_as_rows_of_a_table_do() -> None:
             "volts": [1.5, None],
         }
     )
-    made = selected_table(rows)
+    made = selection_table(rows)
     assert made.column_names == ["tbname", "op", "volts"]
     assert made.column("op").to_pylist() == ["upsert", "delete"]
 
@@ -221,7 +221,7 @@ def test_a_condition_is_one_that_a_subscription_can_have() -> None:
     client: Any = SimpleNamespace(stream=stream)
     columns = pa.schema([("code", pa.int32()), ("site", pa.int32())])
     followed = Followed(TableName("d", "t"), False, columns)
-    [piece] = selected(client, followed, "code >= 400", "earliest")
+    [piece] = select_rows(client, followed, "code >= 400", "earliest")
     assert piece.to_pylist() == [{"tbname": "a", "op": "upsert", "code": 404, "site": 1}]
     [(text, *more)] = asked
     assert more == ["earliest", "d"]
