@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from penstock.cli.lazy import PLACES
-from penstock.cli.reference import COMMON, PAGE, filled
+from penstock.cli.reference import COMMON, PAGE, fill
 
 
 def test_the_reference_is_as_the_commands_say() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page) == page, "run `python -m penstock.cli.reference`"
+    assert fill(page) == page, "run `python -m penstock.cli.reference`"
     sections = re.findall(r"^## (\w+)", page, re.MULTILINE)
     assert set(sections) == PLACES.keys()
 
