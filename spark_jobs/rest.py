@@ -53,11 +53,12 @@ class Quiet:
     since: float
 
 
-def listen(before: Quiet | None, look: TopicProgress, now: float) -> Quiet | None:
+def listen(before: Quiet | None, progress: TopicProgress, now: float) -> Quiet | None:
     """Return how quiet a topic is at *now*; None: it is not."""
-    if not look.done:
+    if not progress.done:
         return None
-    return before if before is not None and before.ends == look.ends else Quiet(look.ends, now)
+    same = before is not None and before.ends == progress.ends
+    return before if same else Quiet(progress.ends, now)
 
 
 @dataclass(frozen=True)
@@ -127,8 +128,8 @@ class TopicRest:
             self._woken.pop(item.topic, None)
         return gone
 
-    def look(self, wanted: Wanted, look: TopicProgress, now: float, *, clocked: bool) -> bool:
-        """Take in what *look* has found of a topic that is awake, or that nobody has seen yet;
+    def look(self, wanted: Wanted, progress: TopicProgress, now: float, *, clocked: bool) -> bool:
+        """Take in how far a topic is that is awake, or that nobody has seen yet;
         return True if it is at rest now.
 
         Args:
@@ -139,7 +140,7 @@ class TopicRest:
         topic = wanted.topic
         first = self._seen.get(topic) != wanted
         self._seen[topic] = wanted
-        quiet = listen(None if first else self._quiet.get(topic), look, now)
+        quiet = listen(None if first else self._quiet.get(topic), progress, now)
         self._quiet.pop(topic, None)
         if quiet is not None:
             self._quiet[topic] = quiet

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -23,7 +22,7 @@ from penstock.cli.gateway import connection
 from penstock.cli.service_metrics import health_ports, read_metrics, total
 from penstock.errors import ConfigError, PenstockError
 from penstock.mesh.layout import Layout
-from penstock.mesh.process import proportional_memory
+from penstock.mesh.process import cpu_seconds, proportional_memory
 from penstock.mesh.state import read_state
 
 if TYPE_CHECKING:
@@ -91,20 +90,3 @@ class Observer:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the seconds of CPU that a process and all below it have used."""
-    used = 0.0
-    try:
-        leader = psutil.Process(pid)
-        family = [leader, *leader.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0.0
-    for process in family:
-        try:
-            times = process.cpu_times()
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue
-        used += times.user + times.system
-    return used

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
+from penstock.mesh.process import cpu_seconds
 
 #: standing still for so long is said; the service may still come
 STILL_SECONDS = 120.0
@@ -38,7 +38,7 @@ class Movement:
             pid: its first process.
         """
         if now - self._looked >= _LOOK_SECONDS:
-            self.note(now, why, log.stat().st_size if log.exists() else 0, _cpu_seconds(pid))
+            self.note(now, why, log.stat().st_size if log.exists() else 0, cpu_seconds(pid))
 
     def note(self, now: float, why: str, log_bytes: int, cpu: float) -> None:
         """Take what a look has found. Pure."""
@@ -54,20 +54,3 @@ class Movement:
     def stands_still(self) -> bool:
         """True when nothing had moved for long at the last look."""
         return self._looked - self.since >= STILL_SECONDS
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the processor time of a process and all below it so far."""
-    total = 0.0
-    try:
-        first = psutil.Process(pid)
-        family = [first, *first.children(recursive=True)]
-    except psutil.Error:
-        return total
-    for process in family:
-        try:
-            used = process.cpu_times()
-        except psutil.Error:
-            continue
-        total += used.user + used.system
-    return total

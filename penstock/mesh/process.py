@@ -171,18 +171,34 @@ def proportional_memory(pid: int, *, children: bool = True) -> int:
     sum.
     """
     total = 0
-    try:
-        leader = psutil.Process(pid)
-        family = [leader, *(leader.children(recursive=True) if children else [])]
-    except psutil.NoSuchProcess:
-        return 0
-    for process in family:
+    for process in _family(pid, children=children):
         try:
             full = process.memory_full_info()
             total += getattr(full, "pss", full.uss)
         except (psutil.AccessDenied, psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return total
+
+
+def cpu_seconds(pid: int) -> float:
+    """Seconds of CPU that a process and all below it have used so far."""
+    total = 0.0
+    for process in _family(pid):
+        try:
+            used = process.cpu_times()
+        except psutil.Error:
+            continue
+        total += used.user + used.system
+    return total
+
+
+def _family(pid: int, *, children: bool = True) -> list[psutil.Process]:
+    """Return a process and, with *children*, all below it; none if it is gone."""
+    try:
+        leader = psutil.Process(pid)
+        return [leader, *(leader.children(recursive=True) if children else [])]
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _signal_process(pid: int, number: int) -> None:

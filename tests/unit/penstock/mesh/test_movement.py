@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.mesh.movement import STILL_SECONDS, Movement, _cpu_seconds
+from penstock.mesh.movement import STILL_SECONDS, Movement
+from penstock.mesh.process import cpu_seconds
 
 _LATER = STILL_SECONDS + 1
 
@@ -62,6 +63,6 @@ def test_processor_time_is_that_of_all_below(tmp_path: Path) -> None:
     ) as parent:
         assert parent.stdout is not None
         parent.stdout.readline()
-        assert _cpu_seconds(parent.pid) > 0.1
+        assert cpu_seconds(parent.pid) > 0.1
         parent.communicate(b"\n")
-    assert _cpu_seconds(parent.pid) == 0.0
+    assert cpu_seconds(parent.pid) == 0.0
