@@ -230,8 +230,8 @@ class Publisher:
         self._serve(self._producer.flush, timeout)
         self._closing.set()
         self._thread.join()
-        if self._fatal is None:
-            self._producer.close()
+        # this version has no `close`: its last reference gone ends its connections and threads
+        del self._producer
 
     def __enter__(self) -> Publisher:
         return self
