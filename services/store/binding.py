@@ -41,7 +41,9 @@ class Context:
 
 
 def columns_of(table: Table, *, child: bool = False) -> TableColumns:
-    """Return what the names of a query may mean in *table*, or in one child table of it."""
+    """Return what the names of a query may mean in *table*, or in one child table of it, of which
+    `*` means the columns without the tags.
+    """
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
     tags = frozenset(t.name.lower() for t in table.tags)
     of_supertable = ("tbname",) if table.kind == "stable" else ()
@@ -51,6 +53,6 @@ def columns_of(table: Table, *, child: bool = False) -> TableColumns:
         table.precision,
         database=table.database,
         tags=tags,
-        child=child,
+        hidden=tags if child else frozenset(),
         row_keys=(*of_supertable, *key),
     )

@@ -152,13 +152,15 @@ class _Interpolation:
                 "interp() reads one table",
                 "join in a subquery: FROM (SELECT … FROM … JOIN …)",
             )
-        for key, shown in (("group", "GROUP BY"), ("having", "HAVING")):
+        grouping = "write PARTITION BY, or group in a query around this one"
+        for key, shown, hint in (
+            ("group", "GROUP BY", grouping),
+            ("having", "HAVING", grouping),
+            ("tags", "TAGS", "leave TAGS out: tags stand beside PARTITION BY tbname"),
+        ):
             if select.args.get(key) is not None:
-                self._refuse(
-                    select.args["range"],
-                    f"{shown} is not possible with RANGE",
-                    "write PARTITION BY, or group in a query around this one",
-                )
+                message = f"{shown} is not possible with RANGE"
+                self._refuse(select.args["range"], message, hint)
         return source
 
     def _partition_keys(self) -> list[exp.Expr]:

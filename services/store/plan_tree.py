@@ -21,7 +21,7 @@ from penstock.sql.relational import (
     SelectPlan,
 )
 from services.store.plan_notes import ComputedRows, PlanNotes
-from services.store.scan_words import describe_scan, names_read
+from services.store.scan_words import describe_scan, describe_tags, names_read
 from services.store.translate import is_aggregated, order_by_time
 
 #: how far a step is moved to the right of the one above it
@@ -100,6 +100,8 @@ class _Tree:
         query = self._notes.queries.get(source.relation)
         if query is not None:
             return self.query(query)
+        if source.of_tags:
+            return Step(describe_tags(source))
         reading = self._notes.tables[source.relation]
         return Step(describe_scan(source, reading, read.get(source.name)))
 

@@ -64,7 +64,7 @@ class QueryRun:
         self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
         self._relations = QueryRelations(
-            lambda database, table: source.resolve(database, table, request.statement),
+            source,
             external_rows,
             engine,
             self._execution,
@@ -92,6 +92,8 @@ class QueryRun:
         done = self._translated
         resolved = self._relations.resolved
         if done is None or self._functions or any(f.external for f in resolved.values()):
+            return None
+        if self._relations.holds_rows:
             return None
         plan = plan_of(done, self._execution.readings)
         return None if plan is None else KnownQuery(plan, resolved)

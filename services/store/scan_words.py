@@ -50,6 +50,15 @@ def describe_scan(scan: Scan, reading: Reading, read: frozenset[str] | None) -> 
     return f"scan {name}: {'; '.join([*parts, *times])}"
 
 
+def describe_tags(scan: Scan) -> str:
+    """Return what is read of a table whose child tables are meant."""
+    known = scan.columns
+    name = f"{known.database}.{scan.table}" if known is not None else scan.table
+    if scan.name.lower() != scan.table.lower():
+        name += f" AS {scan.name}"
+    return f"list the child tables of {name} with their tags"
+
+
 def _list(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
     shown = ", ".join(names[:_MOST_NAMES])
