@@ -11,6 +11,7 @@ from sqlglot import exp
 from penstock.catalog.model import Table
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output, TableColumns, binding_of
+from penstock.types import ColumnType
 from penstock.udf import UserFunction
 
 
@@ -31,6 +32,8 @@ class Context:
     precision: str = "ms"
     #: time of the rows among which a call chooses
     time: exp.Column | None = None
+    #: type of a call's first argument
+    argument: ColumnType | None = None
     #: the expression is a column that an answer shows, or stands for one
     shown: bool = False
 

@@ -28,6 +28,7 @@ from penstock.sql.relational import (
     map_inside,
 )
 from penstock.sql.relational.companions import chosen_by
+from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from services.store.binding import Context
 from services.store.companions import take_companions, time_of
@@ -201,11 +202,21 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
         binding = binding_of(node)
         if binding is not None:
             context = replace(context, precision=binding.precision)
+        context = replace(context, argument=_type_of_first(node))
         chosen = chosen_by(node)
         if chosen is not None and chosen.time:
             context = replace(context, time=time_of(chosen))
         return with_form(FUNCTIONS[name](args, context), node, context)
     return node
+
+
+def _type_of_first(call: exp.Anonymous) -> ColumnType | None:
+    """Return the type of a call's first argument, that behind DISTINCT too."""
+    first = call.expressions[0] if call.expressions else None
+    if isinstance(first, exp.Distinct):
+        first = first.expressions[0]
+    binding = None if first is None else binding_of(first)
+    return None if binding is None else binding.type
 
 
 def _in_milliseconds(argument: exp.Expr) -> exp.Expr:

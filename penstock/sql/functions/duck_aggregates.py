@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.functions.duckdb import PREFIX, Arguments, DuckForm, Macro, QueryScope, macro
+from penstock.sql.functions.exact import decimal_sum
 from penstock.sql.functions.macros import FINITE, finite
 
 #: true for NaN; of other types nothing is
@@ -86,7 +87,10 @@ def _write_count(own: str, word: str) -> DuckForm:
 
 
 #: exact whatever is between; NULL where the whole does not fit
-SUM = _of_all_or_different("sum", _write_sum)
+_SUM = _of_all_or_different("sum", _write_sum)
+_DECIMAL_SUM = _of_all_or_different(
+    "decimal_sum", lambda own, word: macro(own, f"(x) AS sum({word}x)")
+)
 AVG = _number("avg")
 STDDEV = _number("stddev_pop")
 VARIANCE = _number("var_pop")
@@ -109,6 +113,13 @@ def count(args: Arguments, scope: QueryScope) -> exp.Expr:
     if isinstance(args[0], exp.Star):
         return exp.Anonymous(this="count", expressions=args)
     return _COUNT(args, scope)
+
+
+def add_up(args: Arguments, scope: QueryScope) -> exp.Expr:
+    """Add numbers up. DuckDB takes DECIMAL for DOUBLE where it chooses a form by itself."""
+    kind = scope.argument
+    exact = kind is not None and decimal_sum(kind) is not None
+    return (_DECIMAL_SUM if exact else _SUM)(args, scope)
 
 
 def by_time(name: str, function: str) -> DuckForm:
