@@ -20,6 +20,7 @@ from penstock.sql.relational import (
     SelectItem,
     SelectPlan,
 )
+from services.store.chosen_rows import chooser_of
 from services.store.plan_notes import ComputedRows, PlanNotes
 from services.store.scan_words import describe_scan, describe_tags, names_read
 from services.store.translate import is_aggregated, order_by_time
@@ -170,6 +171,9 @@ class _SelectSteps:
             kept = "rows" if self._computed is None else "windows"
             yield f"keep {kept} where {one(select.where)}"
         yield from self._grouping()
+        chooser = chooser_of(select)
+        if chooser is not None:
+            yield f"choose rows by {one(chooser)}{self._of_partitions()}"
         if select.series is not None:
             yield f"take rows in the order of {select.series.time}{self._of_partitions()}"
         yield f"compute {', '.join(map(self._item, select.items))}"

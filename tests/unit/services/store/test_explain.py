@@ -177,6 +177,16 @@ def test_the_engine_of_windows(store: Explained, monkeypatch: pytest.MonkeyPatch
                 "      scan d.meters: columns tbname, ts, v",
             ],
         ),
+        (
+            "SELECT top(v, 2), w FROM meters WHERE v > 0 PARTITION BY tbname",
+            [
+                "sort by ts",
+                "  compute top(v, 2, ts) AS `top(v, 2)`: INT, w: VARCHAR(16)",
+                "    choose rows by top(v, 2, ts) in each partition by tbname",
+                "      keep rows where v > 0",
+                "        scan d.meters: columns tbname, ts, v, w",
+            ],
+        ),
         # joins by time
         (
             "SELECT a.v, count(b.v) FROM plain a LEFT WINDOW JOIN meters b WINDOW_OFFSET(-1s, 1s)",
