@@ -122,9 +122,15 @@ AGGREGATES: dict[str, AggregateFunction] = {
             " of up to 28 digits gives DECIMAL(38, s), exact; one of more digits gives DOUBLE.",
             "number",
             _sum,
-            duckdb=duck.add_up,
+            duckdb=duck.SUM,
         ),
-        AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE, duckdb=duck.AVG),
+        AggregateFunction(
+            "avg",
+            "Mean, a DOUBLE; of DECIMAL it is that of the exact sum.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.AVG,
+        ),
         AggregateFunction(
             "stddev",
             "Standard deviation of the population.",

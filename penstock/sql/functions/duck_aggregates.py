@@ -86,12 +86,25 @@ def _write_count(own: str, word: str) -> DuckForm:
     return macro(own, f"(x) AS count({word}{KNOWN})", calls=(NAN,))
 
 
+def _exact_of_decimals(name: str, form: DuckForm) -> DuckForm:
+    """Return *form*, an aggregate that DuckDB computes exactly of DECIMAL, too. Left to choose
+    among forms by itself, it takes DECIMAL for DOUBLE.
+    """
+    of_decimals = _of_all_or_different(
+        f"decimal_{name}", lambda own, word: macro(own, f"(x) AS {name}({word}x)")
+    )
+
+    def make(args: Arguments, scope: QueryScope) -> exp.Expr:
+        kind = scope.argument
+        exact = kind is not None and decimal_sum(kind) is not None
+        return (of_decimals if exact else form)(args, scope)
+
+    return make
+
+
 #: exact whatever is between; NULL where the whole does not fit
-_SUM = _of_all_or_different("sum", _write_sum)
-_DECIMAL_SUM = _of_all_or_different(
-    "decimal_sum", lambda own, word: macro(own, f"(x) AS sum({word}x)")
-)
-AVG = _number("avg")
+SUM = _exact_of_decimals("sum", _of_all_or_different("sum", _write_sum))
+AVG = _exact_of_decimals("avg", _number("avg"))
 STDDEV = _number("stddev_pop")
 VARIANCE = _number("var_pop")
 STDDEV_SAMPLE = _number("stddev_samp")
@@ -113,13 +126,6 @@ def count(args: Arguments, scope: QueryScope) -> exp.Expr:
     if isinstance(args[0], exp.Star):
         return exp.Anonymous(this="count", expressions=args)
     return _COUNT(args, scope)
-
-
-def add_up(args: Arguments, scope: QueryScope) -> exp.Expr:
-    """Add numbers up. DuckDB takes DECIMAL for DOUBLE where it chooses a form by itself."""
-    kind = scope.argument
-    exact = kind is not None and decimal_sum(kind) is not None
-    return (_DECIMAL_SUM if exact else _SUM)(args, scope)
 
 
 def by_time(name: str, function: str) -> DuckForm:
