@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.sql.functions.exact import decimal_sum
 from penstock.types import ColumnType
-from tests.conformance.case import Case
+from tests.conformance.case import Case, Outcome
 from tests.conformance.kernel_backend import KernelBackend
 from tests.nightly import drawn
 
@@ -28,7 +28,7 @@ values = st.integers(-(10**28) + 1, 10**28 - 1).map(
 )
 
 
-def _rows(outcome: Any) -> list[dict[str, Any]]:
+def _rows(outcome: Outcome) -> list[dict[str, Any]]:
     assert outcome.crash is None and outcome.error is None, (outcome.crash, outcome.error)
     return outcome.rows
 
