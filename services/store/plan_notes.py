@@ -11,6 +11,7 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.relational import QueryPlan, RowSource
 from services.store.interp import Interpolated
 from services.store.plans import Reading
+from services.store.window_select import SplitSelect, column_name
 from services.store.windowed import Windows
 
 
@@ -54,7 +55,7 @@ def note_windows(select: exp.Select, windows: Windows) -> ComputedRows:
     fill = select.args.get("fill")
     filled = (to_sql(fill),) if fill is not None else ()
     step = f"windows of {to_sql(select.args['window'])}{each}, computed by {engine}"
-    meanings = {**windows.select.meanings}
+    meanings = _meanings_of(windows.select)
     meanings.setdefault(windows.start, exp.column("_wstart"))
     where = select.args.get("where")
     return ComputedRows(
@@ -75,6 +76,17 @@ def note_points(select: exp.Select, points: Interpolated) -> ComputedRows:
     filled = f" {to_sql(fill)}" if fill is not None else ""
     step = f"values between rows{each} at {to_sql(select.args['range'])}{filled}"
     return ComputedRows((step,), points.source, None, points.meanings, partition_by, None)
+
+
+def _meanings_of(split: SplitSelect) -> dict[str, exp.Expr]:
+    """Return what the columns of the inner select, and late aggregates, stand for."""
+    listed = enumerate(split.inner.expressions)
+    found = {column_name(position): item.unalias() for position, item in listed}
+    found |= {
+        late.name if late.place is None else column_name(late.place): late.call
+        for late in split.late
+    }
+    return found
 
 
 def _names_read(select: exp.Select, windows: Windows) -> frozenset[str] | None:

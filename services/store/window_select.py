@@ -89,17 +89,6 @@ class SplitSelect:
         added = len(plan.target.columns) - len(self.inner.expressions)
         return [c.name for c in plan.target.columns[added:]]
 
-    @property
-    def meanings(self) -> dict[str, exp.Expr]:
-        """Return what the columns of the inner select, and late aggregates, stand for."""
-        listed = enumerate(self.inner.expressions)
-        found = {column_name(position): item.unalias() for position, item in listed}
-        found |= {
-            late.name if late.place is None else column_name(late.place): late.call
-            for late in self.late
-        }
-        return found
-
     def outer(self, relation: str, shown: list[str]) -> exp.Select:
         """Return the select over *relation*, which has the columns of `inner`.
 
