@@ -19,8 +19,8 @@ import redis
 from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
 from penstock import names
+from penstock.catalog.child_tags import plain_tags, tag_choices
 from penstock.catalog.model import Child
-from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
 from penstock.errors import BusError
@@ -62,17 +62,6 @@ def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
         bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value
         for tag, value in zip(layout.tags, values, strict=True)
     )
-
-
-def tag_choices(stored: StoredNames, tags: Sequence[Column]) -> list[tuple[str, ...]]:
-    """Return, for each tag, the names that its value may be held under."""
-    return [stored.get(tag.name, (tag.name,)) for tag in tags]
-
-
-def plain_tags(held_text: str | bytes, choices: Sequence[tuple[str, ...]]) -> tuple[Any, ...]:
-    """Return tags as a `Child` has them: bytes as hex, decimals as text."""
-    held = json.loads(text(held_text))
-    return tuple(next((held[n] for n in names_ if n in held), None) for names_ in choices)
 
 
 def child_names(client: redis.Redis, table_id: int) -> list[str]:

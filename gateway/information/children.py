@@ -1,24 +1,19 @@
-"""Child tables with their tags, whether CREATE TABLE or their rows made them.
-
-A child table that both know is as the catalog has it: that is where `SET TAG` writes. Reads Redis
-some child tables at a time, and one field for one child table.
-"""
+"""Lists of child tables with their tags (`penstock.catalog.child_tags`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from gateway.answers import gather, table_of
-from gateway.children import plain_tags, tag_choices, text
 from gateway.information import columns
 from gateway.information.scope import EVERYTHING, ListScope
 from gateway.information.viewer import Viewer
 from gateway.layout import TBNAME
-from penstock import names
+from penstock.catalog.child_tags import Tagged, held_tags, tagged_children
 from penstock.catalog.model import Child, Table
 from penstock.coordination import redis_link
 from penstock.sql.plan import Column
@@ -26,8 +21,6 @@ from penstock.sql.statements import Name, ShowTableTags, ShowTags
 
 #: stands for all tags in SHOW TABLE TAGS
 _ALL_TAGS = "_tags"
-#: how a child table is spelled, and its tags as a `Child` has them
-_Tagged: TypeAlias = tuple[str, Sequence[Any]]
 
 
 class ChildLists:
@@ -103,41 +96,19 @@ class ChildLists:
         child, stable = found
         return stable, child
 
-    def _children(self, stable: Table, only: str | None = None) -> Iterator[_Tagged]:
+    def _children(self, stable: Table, only: str | None = None) -> Iterator[Tagged]:
         """Yield the child tables of a supertable, or the one called *only*. Raises
         redis.RedisError.
         """
-        seen: set[str] = set()
-        for child in self._viewer.catalog.children(stable.id):
-            seen.add(child.name.lower())
-            if only is None or child.name == only:
-                yield child.name, child.tags
-        if only is not None:
-            held = None if only.lower() in seen else self._held(stable, only)
-            if held is not None:
-                yield held.name, held.tags
-            return
-        choices = tag_choices(stable.stored_names, stable.tags)
-        key = names.children(stable.id)
-        for field, held_tags in redis_link.hash_items(self._viewer.redis, key):
-            name = text(field)
-            if name.lower() not in seen:
-                seen.add(name.lower())
-                yield name, plain_tags(held_tags, choices)
+        return tagged_children(self._viewer.catalog, self._viewer.redis, stable, only)
 
     def _held(self, stable: Table, name: str) -> Child | None:
         """Return a child table that its rows made known. Raises BusError."""
-        if stable.kind != "stable":
-            return None
-        key = names.children(stable.id)
-        held = redis_link.ask(lambda: self._viewer.redis.hget(key, name))
-        if held is None:
-            return None
-        tags = plain_tags(held, tag_choices(stable.stored_names, stable.tags))
-        return Child(0, stable.database, stable.id, name, tags)
+        tags = held_tags(self._viewer.redis, stable, name)
+        return None if tags is None else Child(0, stable.database, stable.id, name, tags)
 
 
-def _rows(stable: Table, children: Iterable[_Tagged]) -> Iterator[tuple[Any, ...]]:
+def _rows(stable: Table, children: Iterable[Tagged]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of child tables in a list of tags."""
     shown = [(at, tag, str(tag.type)) for at, tag in enumerate(stable.tags)]
     for name, tags in children:

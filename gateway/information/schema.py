@@ -134,6 +134,12 @@ class Information:
         tables = list(tree.find_all(exp.Table))
         if any(not is_own(t.db or database) for t in tables):
             return None
+        if any(select.args.get("tags") for select in tree.find_all(exp.Select)):
+            raise SqlSemanticError(
+                "SELECT TAGS is of one supertable, or of one child table",
+                code="E_UNSUPPORTED_QUERY",
+                hint=f"{SCHEMA}.ins_tags lists the tags of all",
+            )
         if not tables and tree.find(exp.Star) is not None:
             raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
         values = session_values(self._viewer.user, database)

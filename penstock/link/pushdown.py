@@ -168,7 +168,8 @@ def _calls_with_star(select: exp.Select) -> bool:
 
 def _expand_stars(select: exp.Select, entry: External) -> None:
     """`*` means the columns that are known here, whatever was added over there."""
-    every = [exp.column(c.name) for c in (*entry.columns, *entry.tags)]
+    columns = () if select.args.get("tags") else entry.columns
+    every = [exp.column(c.name) for c in (*columns, *entry.tags)]
     items = [
         [c.copy() for c in every] if isinstance(e, exp.Star) else [e] for e in select.expressions
     ]

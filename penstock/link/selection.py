@@ -49,6 +49,7 @@ _CLAUSES = (
     "partition_by",
     "slimit",
     "soffset",
+    "tags",
 )
 
 

@@ -156,6 +156,7 @@ def _select(self: Any, node: exp.Select) -> str:
     parts = [
         "SELECT",
         "DISTINCT" if node.args.get("distinct") else "",
+        "TAGS" if node.args.get("tags") else "",
         ", ".join(self.sql(e) for e in node.expressions),
         _from(self, node),
         "OPEN WINDOWS" if node.args.get("open_windows") else "",

@@ -2,7 +2,8 @@
 PARTITION BY.
 
 They hang in a `exp.Select` under the keys `partition_by`, `window`, `range`, `fill`,
-`open_windows`, `slimit` and `soffset` (`Select.args`), and the penstock generator writes them back.
+`open_windows`, `tags`, `slimit` and `soffset` (`Select.args`), and the penstock generator writes
+them back.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from sqlglot import exp
 from penstock.catalog.model import Table
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output, TableColumns, binding_of
+from penstock.types import ColumnType
 from penstock.udf import UserFunction
 
 
@@ -31,6 +32,8 @@ class Context:
     precision: str = "ms"
     #: time of the rows among which a call chooses
     time: exp.Column | None = None
+    #: type of a call's first argument
+    argument: ColumnType | None = None
     #: the expression is a column that an answer shows, or stands for one
     shown: bool = False
 
@@ -41,7 +44,9 @@ class Context:
 
 
 def columns_of(table: Table, *, child: bool = False) -> TableColumns:
-    """Return what the names of a query may mean in *table*, or in one child table of it."""
+    """Return what the names of a query may mean in *table*, or in one child table of it, of which
+    `*` means the columns without the tags.
+    """
     columns = (Output(c.name, c.type, table.precision) for c in (*table.columns, *table.tags))
     tags = frozenset(t.name.lower() for t in table.tags)
     of_supertable = ("tbname",) if table.kind == "stable" else ()
@@ -51,6 +56,6 @@ def columns_of(table: Table, *, child: bool = False) -> TableColumns:
         table.precision,
         database=table.database,
         tags=tags,
-        child=child,
+        hidden=tags if child else frozenset(),
         row_keys=(*of_supertable, *key),
     )

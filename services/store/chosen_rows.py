@@ -32,11 +32,11 @@ _DICE = "_penstock_dice"
 
 def choose_rows(select: SelectPlan) -> SelectPlan:
     """Return *select*, if it chooses rows, over the chosen ones."""
-    call = _chooser(select)
+    call = chooser_of(select)
     return select if call is None else _read_chosen(select, call)
 
 
-def _chooser(select: SelectPlan) -> exp.Anonymous | None:
+def chooser_of(select: SelectPlan) -> exp.Anonymous | None:
     """Return the call in the select list that chooses rows; the binder lets several be only where
     they are the same.
     """

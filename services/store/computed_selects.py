@@ -12,6 +12,7 @@ from sqlglot import exp
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from services.store import interp
+from services.store.plan_notes import ComputedRows, note_points, note_windows
 from services.store.query_relations import QueryRelations, QueryRequest
 from services.store.window_limits import keep_limits
 from services.store.window_source import Tables
@@ -43,6 +44,8 @@ class ComputedSelects:
         self._moment = moment
         #: windows that the kernels computed, as text
         self.kernels: list[str] = []
+        #: what an explained query computes, by the names of its relations
+        self.described: dict[str, ComputedRows] = {}
 
     def put_into(self, query: exp.Query, *, most_rows: int) -> exp.Query:
         """Return *query* with SELECTs from computed rows in place of those that give them, the
@@ -75,6 +78,8 @@ class ComputedSelects:
             name = self._relations.add_frame(rows.frame, rows.columns)
         if rows.by_kernels:
             self.kernels.append(to_sql(select.args["window"]))
+        if not self._relations.computes:
+            self.described[name] = note_windows(select, rows)
         return _around(select, rows, name)
 
     def _points(self, select: exp.Select, most_rows: int) -> exp.Select:
@@ -89,6 +94,8 @@ class ComputedSelects:
             most_points=most_rows,
         )
         self._relations.add_frame(made.frame, made.columns, name)
+        if not self._relations.computes:
+            self.described[name] = note_points(select, made)
         return made.outer
 
 

@@ -7,7 +7,7 @@ interp(), ORDER BY, limits) is a SELECT from these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -15,7 +15,13 @@ import polars as pl
 from sqlglot import exp
 
 from penstock.catalog.model import Table
-from penstock.sql.relational import AGGREGATE_NAMES, Output, TableColumns
+from penstock.sql.relational import (
+    AGGREGATE_NAMES,
+    Derived,
+    Output,
+    QueryPlan,
+    TableColumns,
+)
 from penstock.sql.source import span_of
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
@@ -35,8 +41,8 @@ _POSSIBLE = "name interp(column), _irowts, _isfilled or what PARTITION BY has"
 class QueryRows(Protocol):
     """What interp() needs of the query around it."""
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
-        """Return the rows of a SELECT, and its columns. Raises SqlError."""
+    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]:
+        """Return the rows of a SELECT, its columns, and its plan. Raises SqlError."""
         ...
 
     def table_of(self, table: exp.Table) -> Table | None:
@@ -50,11 +56,15 @@ class QueryRows(Protocol):
 
 @dataclass(frozen=True)
 class Interpolated:
-    """The values at the points, and the SELECT from *name* that gives them."""
+    """The values at the points, and the SELECT from *name* that gives them. `source` is what they
+    were read from, and `meanings` are the expressions that columns stand for.
+    """
 
     frame: pl.DataFrame
     columns: TableColumns
     outer: exp.Select
+    source: Derived
+    meanings: dict[str, exp.Expr]
 
 
 def evaluate(
@@ -100,7 +110,7 @@ class _Interpolation:
         time, precision = self._time()
         reader = RangeReader(self._rows, self._statement, self._timezone, precision)
         clause = reader.read(self._select, self._calls)
-        found, outputs = self._rows.rows_of(self._inner(time, clause))
+        found, outputs, plan = self._rows.rows_of(self._inner(time, clause))
         kinds = {output.name: output.type for output in outputs}
         columns = reader.columns(
             self._calls, [kinds[f"{_VALUE}{n}"] for n in range(len(self._calls))]
@@ -110,7 +120,17 @@ class _Interpolation:
         shown |= {n: kind for n, kind in kinds.items() if n in frame.columns and n not in shown}
         listed = tuple(Output(n, shown[n], precision) for n in frame.columns)
         table = TableColumns(listed, precision, stored=False)
-        return Interpolated(frame, table, self._outer(name))
+        return Interpolated(
+            frame, table, self._outer(name), Derived(plan, ""), dict(self._meanings(time))
+        )
+
+    def _meanings(self, time: exp.Column) -> Iterator[tuple[str, exp.Expr]]:
+        """Yield the columns of the inner and the outer SELECT with what they stand for."""
+        yield TIME, time
+        yield _TABLE, exp.column("tbname")
+        for prefix, stands_for in ((_KEY, self._keys), (_TAG, self._tags), (_VALUE, self._calls)):
+            for number, node in enumerate(stands_for):
+                yield f"{prefix}{number}", node.unalias()
 
     # ---------------------------------------------------------------- what may stand in it
 
@@ -132,13 +152,15 @@ class _Interpolation:
                 "interp() reads one table",
                 "join in a subquery: FROM (SELECT … FROM … JOIN …)",
             )
-        for key, shown in (("group", "GROUP BY"), ("having", "HAVING")):
+        grouping = "write PARTITION BY, or group in a query around this one"
+        for key, shown, hint in (
+            ("group", "GROUP BY", grouping),
+            ("having", "HAVING", grouping),
+            ("tags", "TAGS", "leave TAGS out: tags stand beside PARTITION BY tbname"),
+        ):
             if select.args.get(key) is not None:
-                self._refuse(
-                    select.args["range"],
-                    f"{shown} is not possible with RANGE",
-                    "write PARTITION BY, or group in a query around this one",
-                )
+                message = f"{shown} is not possible with RANGE"
+                self._refuse(select.args["range"], message, hint)
         return source
 
     def _partition_keys(self) -> list[exp.Expr]:

@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.sql import nodes
 from penstock.sql.compile.constants import ticks_of
 from penstock.sql.dialect import to_sql
-from penstock.sql.relational import Output
+from penstock.sql.relational import Output, QueryPlan
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
 from penstock.types import TIME_LIMITS, ColumnType
@@ -31,7 +31,7 @@ _EXAMPLE = "RANGE('2026-01-01 00:00:00', '2026-01-02 00:00:00') EVERY(1h) FILL(P
 class QueryRows(Protocol):
     """Answers a SELECT without FROM."""
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]: ...
+    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]: ...
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class RangeReader:
         """Return the ticks of an expression without columns; None where it is NULL."""
         if node.find(exp.Column, exp.Query) is not None:
             self._refuse(node, "the times of RANGE are constants", _EXAMPLE)
-        frame, outputs = self._rows.rows_of(exp.select(exp.alias_(node.copy(), "t")))
+        frame, outputs, _ = self._rows.rows_of(exp.select(exp.alias_(node.copy(), "t")))
         found: Any = frame.get_column("t")
         if outputs[0].type.kind == "TIMESTAMP":
             found = found.cast(pl.Datetime(self._precision))  # type: ignore[arg-type]

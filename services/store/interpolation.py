@@ -19,7 +19,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Ticks: TypeAlias = npt.NDArray[np.int64]
 Mode = Literal["none", "null", "value", "prev", "next", "linear", "near"]
 GROUP = "_g"
-TIME = "_t"
+TIME = "_penstock_time"
 FILLED = "_isfilled"
 
 

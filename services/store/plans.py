@@ -63,9 +63,10 @@ class Plan:
 @dataclass(frozen=True)
 class Translated:
     """A query as DuckDB gets it: `query_text` is what its plan becomes in its context, and `text`
-    has the rows of its tables, too.
+    has the rows of its tables, too. `placed` is the plan with clauses that DuckDB does not have.
     """
 
+    placed: QueryPlan
     plan: QueryPlan
     context: Context
     query_text: str

@@ -4,7 +4,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -18,12 +18,14 @@ from penstock.link import pushdown
 from penstock.sql.relational import QueryPlan, Scan, SelectPlan, TableColumns, map_scans
 from penstock.sql.statements import Query
 from services.store.binding import columns_of
+from services.store.child_tags import rows_of_tags
 from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
 from services.store.plans import Reading
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
 from services.store.scope import EVERYTHING, ReadScope, scope_of
+from services.store.table_source import TableSource
 
 
 @dataclass(frozen=True)
@@ -50,22 +52,18 @@ class _RelationNames:
                 return name
 
 
-#: finds what (database, table) is; raises SqlError
-Resolve = Callable[[str, exp.Table], ResolvedTable]
-
-
 class QueryRelations:
     """The relations of one query."""
 
     def __init__(
         self,
-        resolve: Resolve,
+        source: TableSource,
         external_rows: ExternalRows | None,
         engine: Engine,
         execution: Execution,
         request: QueryRequest,
     ) -> None:
-        self._resolve = resolve
+        self._source = source
         self._external_rows = external_rows
         self._engine = engine
         self._execution = execution
@@ -79,6 +77,8 @@ class QueryRelations:
         self._rows: dict[str, str] = {}
         #: columns of what is computed, by relation
         self._computed: dict[str, TableColumns] = {}
+        #: whether relations have rows that no other run of the query may see
+        self.holds_rows = False
         #: False: the query is only explained
         self.computes = True
 
@@ -102,7 +102,7 @@ class QueryRelations:
         database = table.db or self._request.database
         found = self.resolved.get((database, table.name))
         if found is None:
-            found = self._resolve(database, table)
+            found = self._source.resolve(database, table, self._request.statement)
             self.resolved[database, table.name] = found
         return found
 
@@ -133,6 +133,8 @@ class QueryRelations:
         )
         found = self.resolve(table)
         name = self.new_name()
+        if scan.of_tags:
+            return self._place_tags(name, found, select, scan)
         if found.external is not None:
             needed = pushdown.find_needs_of_plan(found.external, plan, select, scan)
             rows = self._fetch_external(name, found, *needed)
@@ -143,6 +145,23 @@ class QueryRelations:
         self._rows[name] = rows
         self._relations.add(name)
         return replace(scan, relation=name, alias=scan.name, time=found.table.time_column)
+
+    def _place_tags(self, name: str, found: ResolvedTable, select: SelectPlan, scan: Scan) -> Scan:
+        """Make a relation of the child tables that a SELECT can need."""
+        table = found.table
+        if found.external is not None:
+            raise SqlSemanticError(
+                f"the tags of {table.database}.{table.name} are in another deployment",
+                code="E_UNSUPPORTED_QUERY",
+                hint="ask there, or ask for tables of that deployment alone",
+            )
+        scope = scope_of(select.where, scan.name, table, self._request.timezone)
+        only = next(iter(scope.tables)) if scope.tables and len(scope.tables) == 1 else None
+        rows = rows_of_tags(table, self._source.tagged(found, only))
+        self._engine.con.register(name, rows.to_arrow())
+        self._relations.add(name)
+        self.holds_rows = True
+        return replace(scan, relation=name, alias=scan.name)
 
     def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope = EVERYTHING) -> str:
         """Return the SQL of the rows of a table, at least those of *scope*.

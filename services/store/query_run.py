@@ -15,6 +15,7 @@ from penstock.sql.relational import (
     Output,
     QueryPlan,
     QueryScope,
+    SelectPlan,
     TableColumns,
     bind,
 )
@@ -27,6 +28,8 @@ from services.store.execution import Execution
 from services.store.external_rows import ExternalRows
 from services.store.images import Images
 from services.store.known_functions import functions_of
+from services.store.plan_notes import PlanNotes
+from services.store.plan_tree import steps_of
 from services.store.plans import KnownQuery, Translated, plan_of, with_rows
 from services.store.query_relations import QueryRelations, QueryRequest
 from services.store.resolve import ResolvedTable
@@ -61,12 +64,14 @@ class QueryRun:
         self._moment = time.time_ns()
         self._functions: dict[str, UserFunction] = {}
         self._relations = QueryRelations(
-            lambda database, table: source.resolve(database, table, request.statement),
+            source,
             external_rows,
             engine,
             self._execution,
             request,
         )
+        #: plans of subqueries that windows are cut from, by the relations of their rows
+        self._subqueries: dict[str, QueryPlan] = {}
         #: what DuckDB was given, once it is known
         self._translated: Translated | None = None
 
@@ -88,6 +93,8 @@ class QueryRun:
         resolved = self._relations.resolved
         if done is None or self._functions or any(f.external for f in resolved.values()):
             return None
+        if self._relations.holds_rows:
+            return None
         plan = plan_of(done, self._execution.readings)
         return None if plan is None else KnownQuery(plan, resolved)
 
@@ -104,9 +111,15 @@ class QueryRun:
         PenstockError, duckdb.Error.
         """
         self._relations.computes = False
-        _, kernels = self._translate()
-        reaches = self._execution.reaches()
-        return explain.table(self._request.statement.query, kernels, reaches)
+        done, computed = self._translate()
+        tables = {reading.prefix: reading for reading, _ in self._execution.readings}
+        notes = PlanNotes(tables, self._subqueries, computed.described)
+        return explain.table(
+            self._request.statement.query,
+            steps_of(done.placed, notes),
+            computed.kernels,
+            self._execution.reaches(),
+        )
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is
@@ -120,9 +133,9 @@ class QueryRun:
 
     # ---------------------------------------------------------------- writing
 
-    def _translate(self) -> tuple[Translated, list[str]]:
-        """Compute the windows of kernels; write what DuckDB gets for the rest. Return that, and the
-        windows that were computed, as text.
+    def _translate(self) -> tuple[Translated, ComputedSelects]:
+        """Compute the windows of kernels; write what DuckDB gets for the rest. Return that, and
+        what was computed.
         """
         statement = self._request.statement
         self._execution.open(
@@ -133,7 +146,7 @@ class QueryRun:
         )
         with self._execution.failures():
             tree = computed.put_into(statement.query, most_rows=self._execution.max_rows)
-        return self._write(tree, self._execution.max_rows), computed.kernels
+        return self._write(tree, self._execution.max_rows), computed
 
     def _write(self, tree: exp.Query, max_rows: int | None) -> Translated:
         """Write what DuckDB gets for *tree*, whose windows are computed, and add what it calls.
@@ -159,7 +172,7 @@ class QueryRun:
         if max_rows is not None and not bound.order_by and bound.limits.rows is None:
             text = f"SELECT * FROM ({text}) LIMIT {max_rows + 1}"
         rows = self._relations.rows_in(text)
-        return Translated(plan, context, own, with_rows(rows, text), bound.outputs)
+        return Translated(placed, plan, context, own, with_rows(rows, text), bound.outputs)
 
     def _let_call(self, tree: exp.Query) -> None:
         """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises
@@ -205,14 +218,18 @@ class QueryRun:
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Make a relation of the rows of a subquery; return its name and its columns."""
         done = self._write(tree, None)
-        return self._relations.add_view(done.text), done.outputs
+        name = self._relations.add_view(done.text)
+        self._subqueries[name] = done.placed
+        return name, done.outputs
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...]]:
+    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]:
         """See `services.store.interp_clause.QueryRows`."""
         done = self._write(select, None)
-        computes = self._relations.computes
-        text = done.text if computes else f"SELECT * FROM ({done.text}) LIMIT 0"
-        return pl.DataFrame(self._execution.rows(text)), done.outputs
+        # a SELECT without FROM tells what is asked, and reads nothing
+        reads = isinstance(done.placed, SelectPlan) and done.placed.source is not None
+        explains = reads and not self._relations.computes
+        text = f"SELECT * FROM ({done.text}) LIMIT 0" if explains else done.text
+        return pl.DataFrame(self._execution.rows(text)), done.outputs, done.placed
 
     def outputs_of(self, query: exp.Query) -> tuple[Output, ...]:
         """See `services.store.interp_clause.QueryRows`."""

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import redis
 
 from penstock import names
+from penstock.catalog.child_tags import Tagged, tagged_children
 from penstock.catalog.model import External, Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.schema_view import CatalogSchema
 from penstock.catalog.virtual import members
+from penstock.coordination import redis_link
 from penstock.sql.plan import Member
 from services.store.external_rows import ExternalRows, as_table
 from services.store.retention import expiry
@@ -79,6 +81,15 @@ class Resolver:
     def members(self, found: ResolvedTable) -> tuple[Member, ...]:
         """Where the columns of a virtual table come from at this moment."""
         return members(self._reader.catalog, self.view().find, found.table, found.child)
+
+    def tagged(self, found: ResolvedTable, only: str | None) -> list[Tagged]:
+        """Return the child tables of a supertable with their tags; the one that is found, or that
+        is called *only*. Raises BusError.
+        """
+        catalog = self._reader.catalog
+        name = found.child or only
+        children = tagged_children(catalog, self._redis, found.table, name)
+        return redis_link.ask(lambda: list(children))
 
     def by_id(self, table_id: int) -> Table | None:
         return self._reader.catalog.table_by_id(table_id)

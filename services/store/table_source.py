@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 import duckdb
 from sqlglot import exp
 
+from penstock.catalog.child_tags import Tagged
 from penstock.catalog.model import Table
 from penstock.duck.types import duck_type
 from penstock.sql.planning.view import SchemaView
@@ -24,6 +25,12 @@ class TableSource:
 
     def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
+
+    def tagged(self, found: ResolvedTable, only: str | None) -> list[Tagged]:
+        """Return the child tables of a table with their tags, or the one called *only*. Raises
+        BusError.
+        """
+        return self._resolver.tagged(found, only)
 
     def tables(self, found: ResolvedTable) -> Iterator[Table]:
         """Yield the tables that hold a table's rows: itself, or the origins of a virtual one."""

@@ -28,6 +28,7 @@ from penstock.sql.relational import (
     map_inside,
 )
 from penstock.sql.relational.companions import chosen_by
+from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from services.store.binding import Context
 from services.store.companions import take_companions, time_of
@@ -80,14 +81,12 @@ def _write_select(select: SelectPlan, context: Context, *, on_top: bool) -> Sele
     made = map_expressions(
         select, lambda node: convert(node, context), conditions=lambda node: convert(node, unseen)
     )
-    computed = [item.expression for item in made.items]
-    computed += [c for c in (made.having, made.qualify) if c is not None]
-    aggregated = any(map(aggregates, computed))
+    aggregated = is_aggregated(made)
     made = _group_by_partition(made, aggregated)
     if aggregated:
         made = take_companions(made, context)
     elif on_top:
-        made = _order_by_time(made)
+        made = order_by_time(made)
     if made.distinct:
         made = _order_by_position(made)
     items = tuple(map(assure, made.items))
@@ -119,7 +118,7 @@ def _group_by_partition(select: SelectPlan, aggregated: bool) -> SelectPlan:
     return replace(select, partition_by=(), group_by=group_by)
 
 
-def _order_by_time(select: SelectPlan) -> SelectPlan:
+def order_by_time(select: SelectPlan) -> SelectPlan:
     """Give rows in time order unless asked otherwise, as time-series users expect."""
     source = select.source
     if not isinstance(source, Scan) or not source.time:
@@ -127,6 +126,13 @@ def _order_by_time(select: SelectPlan) -> SelectPlan:
     if select.order_by or select.group_by or select.distinct:
         return select
     return replace(select, order_by=(exp.Ordered(this=exp.column(source.time, quoted=True)),))
+
+
+def is_aggregated(select: SelectPlan) -> bool:
+    """Tell if *select* makes one row of many."""
+    computed = [item.expression for item in select.items]
+    computed += [c for c in (select.having, select.qualify) if c is not None]
+    return any(map(aggregates, computed))
 
 
 def aggregates(node: exp.Expr) -> bool:
@@ -196,11 +202,21 @@ def _rewrite_call(node: exp.Expr, context: Context) -> exp.Expr:
         binding = binding_of(node)
         if binding is not None:
             context = replace(context, precision=binding.precision)
+        context = replace(context, argument=_type_of_first(node))
         chosen = chosen_by(node)
         if chosen is not None and chosen.time:
             context = replace(context, time=time_of(chosen))
         return with_form(FUNCTIONS[name](args, context), node, context)
     return node
+
+
+def _type_of_first(call: exp.Anonymous) -> ColumnType | None:
+    """Return the type of a call's first argument, that behind DISTINCT too."""
+    first = call.expressions[0] if call.expressions else None
+    if isinstance(first, exp.Distinct):
+        first = first.expressions[0]
+    binding = None if first is None else binding_of(first)
+    return None if binding is None else binding.type
 
 
 def _in_milliseconds(argument: exp.Expr) -> exp.Expr:

@@ -18,6 +18,7 @@ from penstock.sql.relational import (
     AGGREGATE_NAMES,
     Output,
     QueryScope,
+    Scan,
     TableColumns,
     bind,
     map_scans,
@@ -83,10 +84,11 @@ class Tables(Protocol):
 @dataclass(frozen=True)
 class WindowSource:
     """`select` names one table in FROM, which `view` knows; `relation` is the SQL of its rows with
-    `tbname`, the columns (the time first) and the tags.
+    `tbname`, the columns (the time first) and the tags, and `scan` names these rows in a plan.
     """
 
     select: exp.Select
+    scan: Scan
     view: SchemaView
     relation: str
     database: str
@@ -189,10 +191,12 @@ def _of_table(
     table = found.table
     where = select.args["where"].this if select.args.get("where") is not None else None
     scope = scope_of(where, source.alias_or_name, table, timezone)
-    relation = queries.relation(queries.new_name(), found, scope)
+    name = queries.new_name()
+    relation = queries.relation(name, found, scope)
     columns = (*table.columns, *table.tags)
     return WindowSource(
         select,
+        Scan(source.name, source.db, source.alias, relation=name, time=table.time_column),
         queries.view(),
         relation,
         table.database,
@@ -258,6 +262,7 @@ def _of_subquery(
         listed.append(f"{quote(output.name)} AS {quote(column.name)}")
     return WindowSource(
         made,
+        Scan(name, _DATABASE, relation=relation),
         _SubqueryView(queries.view(), definition),
         f"SELECT {', '.join(listed)} FROM {quote(relation)} WHERE {quote(time.name)} IS NOT NULL",
         _DATABASE,

@@ -16,7 +16,7 @@ from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
 from penstock.sql.planning.binder import TIME_ALIASES
-from penstock.sql.relational import Output, TableColumns
+from penstock.sql.relational import Output, Scan, TableColumns
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
@@ -38,10 +38,11 @@ class Windows:
     """Result of a window select: `frame` has the columns of `select.inner` (times as timestamps)
     under the names of `window_select.column_name`, `shown` what the planner calls them, `columns`
     the types of all. `keys` name columns of it that tell partitions apart. Where DuckDB computes
-    the rows, `sql` does so, and the frame is empty.
+    the rows, `sql` does so, and the frame is empty. `source` is what they were cut from.
     """
 
     select: SplitSelect
+    source: Scan
     frame: pl.DataFrame
     shown: list[str]
     columns: TableColumns
@@ -104,7 +105,7 @@ def evaluate(
     # DuckDB's windows have no number of their partition
     grouped = _group_in_duckdb(queries, con, unfilled, read, compute) if whole and not by else None
     if grouped is not None and plan.fill.mode == "none" and not (parts.late or parts.ranged):
-        windows = _shape(plan, _no_rows(plan, by), parts, by, {})
+        windows = _shape(source, plan, _no_rows(plan, by), parts, by, {})
         return replace(windows, sql=interval_sql.named(grouped, windows.columns))
     rows = _no_rows(plan, by)
     if grouped is not None:
@@ -120,7 +121,8 @@ def evaluate(
     if parts.ranged:
         more |= dict(zip(RANGE_NAMES, (TIMESTAMP, TIMESTAMP, BIGINT), strict=True))
         rows = _with_range(rows, asked)
-    return replace(_shape(plan, rows, parts, by, more), by_kernels=grouped is None)
+    windows = _shape(source, plan, rows, parts, by, more)
+    return replace(windows, by_kernels=grouped is None)
 
 
 def _fill_clause(statement: Query, select: exp.Select, asked: TimeRange) -> FillClause:
@@ -217,6 +219,7 @@ def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: 
 
 
 def _shape(
+    source: WindowSource,
     plan: StreamPlan,
     rows: pl.DataFrame,
     select: SplitSelect,
@@ -242,6 +245,7 @@ def _shape(
     outputs = (Output(names[name], kind, target.precision) for name, kind in kinds.items())
     return Windows(
         select,
+        source.scan,
         frame,
         ["tbname" if name == _TBNAME else name for name in listed],
         TableColumns(tuple(outputs), target.precision, stored=False),

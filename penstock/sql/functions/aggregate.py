@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from penstock.sql.functions import duck_aggregates as duck
 from penstock.sql.functions.base import BIGINT, DOUBLE
 from penstock.sql.functions.duckdb import DuckForm
+from penstock.sql.functions.exact import decimal_sum
 from penstock.types import ColumnType
 
 #: refused under their TDengine names: what each would need, and what to write instead
@@ -69,7 +70,7 @@ RANDOM = frozenset({"rand"})
 def _sum(kind: ColumnType) -> ColumnType:
     if kind.integer:
         return ColumnType("BIGINT UNSIGNED") if "UNSIGNED" in kind.kind else BIGINT
-    return BIGINT if kind.kind == "BOOL" else DOUBLE
+    return BIGINT if kind.kind == "BOOL" else decimal_sum(kind) or DOUBLE
 
 
 @dataclass(frozen=True)
@@ -117,12 +118,19 @@ AGGREGATES: dict[str, AggregateFunction] = {
         AggregateFunction(
             "sum",
             "Sum; NULL without values. Integers give BIGINT, and BIGINT UNSIGNED from unsigned"
-            " ones: exact whatever is between, and NULL where the whole does not fit.",
+            " ones: exact whatever is between, and NULL where the whole does not fit. DECIMAL(p, s)"
+            " of up to 28 digits gives DECIMAL(38, s), exact; one of more digits gives DOUBLE.",
             "number",
             _sum,
             duckdb=duck.SUM,
         ),
-        AggregateFunction("avg", "Mean.", "number", lambda t: DOUBLE, duckdb=duck.AVG),
+        AggregateFunction(
+            "avg",
+            "Mean, a DOUBLE; of DECIMAL it is that of the exact sum.",
+            "number",
+            lambda t: DOUBLE,
+            duckdb=duck.AVG,
+        ),
         AggregateFunction(
             "stddev",
             "Standard deviation of the population.",

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.functions.duckdb import PREFIX, Arguments, DuckForm, Macro, QueryScope, macro
+from penstock.sql.functions.exact import decimal_sum
 from penstock.sql.functions.macros import FINITE, finite
 
 #: true for NaN; of other types nothing is
@@ -85,9 +86,25 @@ def _write_count(own: str, word: str) -> DuckForm:
     return macro(own, f"(x) AS count({word}{KNOWN})", calls=(NAN,))
 
 
+def _exact_of_decimals(name: str, form: DuckForm) -> DuckForm:
+    """Return *form*, an aggregate that DuckDB computes exactly of DECIMAL, too. Left to choose
+    among forms by itself, it takes DECIMAL for DOUBLE.
+    """
+    of_decimals = _of_all_or_different(
+        f"decimal_{name}", lambda own, word: macro(own, f"(x) AS {name}({word}x)")
+    )
+
+    def make(args: Arguments, scope: QueryScope) -> exp.Expr:
+        kind = scope.argument
+        exact = kind is not None and decimal_sum(kind) is not None
+        return (of_decimals if exact else form)(args, scope)
+
+    return make
+
+
 #: exact whatever is between; NULL where the whole does not fit
-SUM = _of_all_or_different("sum", _write_sum)
-AVG = _number("avg")
+SUM = _exact_of_decimals("sum", _of_all_or_different("sum", _write_sum))
+AVG = _exact_of_decimals("avg", _number("avg"))
 STDDEV = _number("stddev_pop")
 VARIANCE = _number("var_pop")
 STDDEV_SAMPLE = _number("stddev_samp")

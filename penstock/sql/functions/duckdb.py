@@ -59,7 +59,7 @@ Helper: TypeAlias = "Macro | PolarsCall"
 
 class QueryScope(Protocol):
     """The surroundings of a call: the session's zone, the statement's moment, the unit of its times
-    and where those are.
+    and where those are, and the type of its first argument if it is known.
     """
 
     @property
@@ -70,6 +70,8 @@ class QueryScope(Protocol):
     def precision(self) -> str: ...
     @property
     def time(self) -> exp.Column | None: ...  # of the rows among which the call chooses
+    @property
+    def argument(self) -> ColumnType | None: ...
     @property
     def needed(self) -> dict[str, Helper]: ...
     def is_time(self, node: exp.Expr) -> bool: ...

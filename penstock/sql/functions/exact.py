@@ -16,7 +16,8 @@ from penstock.types import ColumnType
 #: whole doubles beyond it are further apart than one
 _WHOLE = 2.0**53
 _MICRO = 1_000_000
-
+#: digits of a DECIMAL(38) that the number of rows leaves to each of them: ten thousand million rows
+_MOST_DIGITS = 28
 
 #: columns that an expression may name (each as often as it stands there) to be written twice, which
 #: is the faster form
@@ -33,6 +34,15 @@ def finite(expr: pl.Expr) -> pl.Expr:
     return (
         pl.struct(expr.alias("value")).struct.with_fields(kept.alias("value")).struct.field("value")
     )
+
+
+def decimal_sum(kind: ColumnType) -> ColumnType | None:
+    """Return the type of an exact sum of numbers of *kind*; None: it is no DECIMAL, or one whose
+    sums may have more digits than a DECIMAL has.
+    """
+    if kind.kind != "DECIMAL" or kind.precision > _MOST_DIGITS:
+        return None
+    return ColumnType("DECIMAL", precision=38, scale=kind.scale)
 
 
 def to_decimal(number: pl.Expr, given: ColumnType, to: ColumnType) -> pl.Expr:

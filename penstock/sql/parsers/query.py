@@ -68,12 +68,8 @@ class QueryParser(SetParser):
             )
         if not distinct:
             self.take("ALL")
-        if self.sees("TAGS"):
-            self.fail(
-                "there is no SELECT TAGS",
-                hint="write SHOW TABLE TAGS FROM t, or SELECT DISTINCT tbname, … FROM t",
-            )
-        select = exp.Select(expressions=list(self.list_of(self._select_item)))
+        tags = exp.Boolean(this=True) if self.take("TAGS") else None
+        select = exp.Select(expressions=list(self.list_of(self._select_item)), tags=tags)
         if distinct:
             select.set("distinct", exp.Distinct())
         table_window = self._from(select) if self.take("FROM") else None

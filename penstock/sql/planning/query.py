@@ -36,6 +36,7 @@ _CLAUSES = (
     ("slimit", "SLIMIT", "filter partitions with WHERE"),
     ("soffset", "SOFFSET", "filter partitions with WHERE"),
     ("range", "RANGE", "it gives interp() its points in a SELECT without a window"),
+    ("tags", "TAGS", "SELECT TAGS reads child tables, which have no times"),
     ("open_windows", "OPEN WINDOWS", "it asks for the open windows of a stream in a SELECT"),
 )
 

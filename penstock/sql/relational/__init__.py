@@ -22,6 +22,7 @@ from penstock.sql.relational.plan_changes import (
     map_scans,
     map_selections,
     nodes_of,
+    queries_inside,
 )
 from penstock.sql.relational.query_plan import (
     NO_LIMITS,
@@ -78,6 +79,7 @@ __all__ = [
     "map_selections",
     "nodes_of",
     "note",
+    "queries_inside",
     "series_call",
     "series_order",
 ]

@@ -26,6 +26,7 @@ from penstock.sql.relational.relations import (
 )
 from penstock.sql.relational.select_list import output_name, rename_columns, write_out
 from penstock.sql.relational.series import check_series
+from penstock.sql.relational.tag_rows import check_source, only_tags
 from penstock.sql.relational.time_joins import turn_round, write_out_window
 from penstock.sql.relational.typer import Clause, ExpressionTyper
 from penstock.sql.source import Source
@@ -174,14 +175,17 @@ class _SelectBinder:
 
     def _bind_from(self) -> None:
         source = self._select.args.get("from_")
+        tags = self._select.args.pop("tags", None) is not None
+        if tags:
+            check_source(self._select, self._typer.refuse)
         if source is None:
             return
-        self._add(source.this)
+        self._add(source.this, tags=tags)
         for join in self._select.args.get("joins") or []:
             self._add(join.this)
             self._bind_join(join)
 
-    def _add(self, node: exp.Expr) -> None:
+    def _add(self, node: exp.Expr, *, tags: bool = False) -> None:
         if isinstance(node, exp.Subquery):
             outer = None if node.meta.get(STANDS_ALONE) else self._names.outer
             columns = self._binder.bind(node.this, outer)
@@ -193,6 +197,8 @@ class _SelectBinder:
         else:
             assert isinstance(node, exp.Table)
             table = self._scope.tables(node)
+            if tags:
+                table = only_tags(self._select, node, table, self._typer.refuse)
             note_columns(node, table)
             name = table_name(node)
         if self._names.relation(name) is not None:

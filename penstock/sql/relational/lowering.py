@@ -24,6 +24,7 @@ from penstock.sql.relational.query_plan import (
 )
 from penstock.sql.relational.relations import Output, TableColumns
 from penstock.sql.relational.series import series_order
+from penstock.sql.relational.tag_rows import reads_tags
 
 _TAIL = frozenset(("order", "limit", "offset"))
 _CLAUSES = _TAIL | {
@@ -171,7 +172,13 @@ def _source(node: object) -> RowSource:
     if node.args.get("catalog") is not None or (alias is not None and alias.args.get("columns")):
         raise _impossible("this table")
     columns = node.meta.get(_COLUMNS)
-    return Scan(node.name, node.db, alias.name if alias is not None else "", columns)
+    return Scan(
+        node.name,
+        node.db,
+        alias.name if alias is not None else "",
+        columns,
+        of_tags=reads_tags(node),
+    )
 
 
 def _subquery(node: exp.Subquery) -> Derived:

@@ -31,6 +31,7 @@ class Scan:
         columns: what names may mean in it; None where nobody has looked.
         relation: the engine's name of the rows; "" until somebody has found them.
         time: the column that rows are in the order of, "" where there is none.
+        of_tags: not its rows are meant, but one for each child table, with its tags.
     """
 
     table: str
@@ -39,6 +40,7 @@ class Scan:
     columns: TableColumns | None = None
     relation: str = ""
     time: str = ""
+    of_tags: bool = False
 
     @property
     def name(self) -> str:

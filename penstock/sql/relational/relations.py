@@ -37,17 +37,17 @@ class TableColumns:
     database: str = ""
     #: columns that a child table has one value of, in lower case
     tags: frozenset[str] = frozenset()
-    #: one child table, of which `*` means the columns without the tags
-    child: bool = False
+    #: columns that `*` leaves out, in lower case
+    hidden: frozenset[str] = frozenset()
     #: columns that tell apart rows of one time
     row_keys: tuple[str, ...] = ()
 
     @property
     def shown(self) -> tuple[Output, ...]:
         """Return the columns that `*` means."""
-        if not self.child:
+        if not self.hidden:
             return self.columns
-        return tuple(c for c in self.columns if c.name.lower() not in self.tags)
+        return tuple(c for c in self.columns if c.name.lower() not in self.hidden)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,13 @@ _COLUMNS = (
     Column("v", ColumnType("INT")),
     Column("site", ColumnType("INT")),
 )
+_TAGS = (Column("g", ColumnType("INT")), Column("h", ColumnType("INT")))
 _FAR = {
     "near.one": External(
         1, "near", "one", "penstock", (("h1:1", "h2:1"),), "far", "meters", _COLUMNS
+    ),
+    "near.tagged": External(
+        3, "near", "tagged", "penstock", (("h1:1", "h2:1"),), "far", "tagged", _COLUMNS, _TAGS
     ),
     "near.two": External(
         2, "near", "two", "penstock", (("h1:1",), ("h3:1",)), "far", "log", _COLUMNS
@@ -40,6 +44,14 @@ _TWO = "near.two at h1:1, h3:1"
                     "pushed down",
                     "SELECT count(*) AS n FROM far.meters AS one WHERE v > 1 INTERVAL(10s)",
                 ),
+            ],
+        ),
+        # * of SELECT TAGS means the tags
+        (
+            "SELECT TAGS tbname, * FROM tagged",
+            [
+                ("runs in", "the deployment at h1:1|h2:1"),
+                ("pushed down", "SELECT TAGS tbname, g, h FROM far.tagged AS tagged"),
             ],
         ),
         (

@@ -90,7 +90,6 @@ def test_the_new_words_are_names_elsewhere(text: str) -> None:
         ("SELECT sum(a) FILTER (a > 1) FROM t", 23, "expected WHERE"),
         ("SELECT a FROM t QUALIFY b QUALIFY c", 27, "QUALIFY is given twice"),
         ("SELECT DISTINCT ON (a) b FROM t", 17, "there is no DISTINCT ON"),
-        ("SELECT TAGS a FROM t", 8, "there is no SELECT TAGS"),
     ],
 )
 def test_a_fault_is_refused_at_its_place(text: str, column: int, message: str) -> None:

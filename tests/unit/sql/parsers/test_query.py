@@ -21,6 +21,8 @@ def query(text: str) -> Any:
 ALIKE = [
     "SELECT 1",
     "SELECT DISTINCT a, b AS c FROM t",
+    "SELECT TAGS a, `tags` FROM t WHERE b",
+    "SELECT DISTINCT TAGS * FROM t",
     "SELECT * FROM db.t",
     "SELECT t.*, u.a FROM t, u",
     "SELECT a FROM t AS x INNER JOIN u ON x.a = u.a",

@@ -200,7 +200,7 @@ def test_calls_of_all_columns_and_of_several() -> None:
 
 def test_a_child_table_shows_its_columns_and_knows_its_tags() -> None:
     outputs = tuple(Output(n, kind) for n, kind in TABLES["meters"].items())
-    child = TableColumns(outputs, tags=frozenset(("site",)), child=True)
+    child = TableColumns(outputs, tags=frozenset(("site",)), hidden=frozenset(("site",)))
     shown = [n for n in TABLES["meters"] if n != "site"]
     for item, wanted in (("*", shown), ("m1.*", shown), ("last(*)", shown), ("site", ["site"])):
         statement = parse_one(f"SELECT {item} FROM m1")
