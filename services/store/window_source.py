@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
-from penstock.sql.planning.binder import WINDOW_NAMES
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.relational import (
     AGGREGATE_NAMES,
@@ -22,6 +21,7 @@ from penstock.sql.relational import (
     bind,
     map_scans,
 )
+from penstock.sql.source_names import WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -331,7 +331,7 @@ def _rename(select: exp.Select, renamed: Mapping[str, str]) -> None:
         name = column.name.lower()
         if name not in renamed or column.find_ancestor(exp.Query) is not select:
             continue
-        if name in WINDOW_NAMES and not _reads_rows(column):
+        if name in WINDOW_TYPES and not _reads_rows(column):
             continue
         shown = column.name
         column.set("this", exp.to_identifier(renamed[name]))

@@ -15,8 +15,8 @@ from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
 from penstock.sql.planner import plan_stream
-from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.relational import Output, TableColumns
+from penstock.sql.source_names import TIME_ALIASES
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
