@@ -13,7 +13,6 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.relational.binder import QueryScope
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.lowering import lower_select, note_columns
-from penstock.sql.relational.plan_changes import map_expressions
 from penstock.sql.relational.query_plan import StreamSelect
 from penstock.sql.relational.relations import Alias, Output, SelectScope
 from penstock.sql.relational.select_list import (
@@ -28,6 +27,7 @@ from penstock.sql.relational.stream_names import (
     check_table,
     plan_names,
     strip_parentheses,
+    write_plan_names,
 )
 from penstock.sql.relational.stream_typer import StreamTyper
 from penstock.sql.relational.typer import Clause
@@ -75,18 +75,12 @@ class _StreamBinder:
         self._bind_window()
         self._bind_where()
         self._bind_items()
+        write_plan_names(self._select, self._keys)
+        written = tuple(self._select.expressions)
         fill = self._select.args.get("fill")
         for clause in ("window", "fill"):
             self._select.set(clause, None)
-        written = tuple(self._select.expressions)
-        plan = map_expressions(lower_select(self._select), self._plan_names)
-        window = self._window
-        if window is not None:
-            window = self._plan_names(window)
-        return StreamSelect(plan, written, key_names, window, fill)
-
-    def _plan_names(self, node: exp.Expr) -> exp.Expr:
-        return plan_names(node, self._keys)
+        return StreamSelect(lower_select(self._select), written, key_names, self._window, fill)
 
     # ------------------------------------------------------------ the clauses
 
@@ -96,7 +90,7 @@ class _StreamBinder:
             alias = item.alias if isinstance(item, exp.Alias) else ""
             key = strip_parentheses(item.unalias())
             kind = self._bind_key(key)
-            plain = self._plan_names(key)
+            plain = plan_names(key, self._keys)
             if alias and alias.lower() not in self._keys:
                 self._keys[alias.lower()] = plain
                 output = Output(alias, kind, self._source.table.precision)
@@ -110,7 +104,7 @@ class _StreamBinder:
         kind = self._typer.type_of(key)
         if kind.kind != "JSON":
             return kind
-        self._typer.note_json_key(self._plan_names(key))
+        self._typer.note_json_key(key)
         return KEY_TEXT
 
     def _bind_window(self) -> None:

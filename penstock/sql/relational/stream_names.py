@@ -40,13 +40,15 @@ def spell(node: exp.Expr, source: StreamSource, refuse: Refuse) -> exp.Expr:
     """Return a copy of *node* with names as *source* spells them. Names that it does not have stay
     as they are: they may mean something else.
     """
-    made = node.copy()
+    made = exp.Paren(this=node.copy())
     for column in made.find_all(exp.Column):
         check_table(column, source, refuse)
         found = source.find(column.name)
         if found is not None:
             column.set("this", exp.to_identifier(found.name))
-    return plan_names(made, {})
+    write_plan_names(made, {})
+    spelled: exp.Expr = made.this.pop()
+    return spelled
 
 
 def check_table(column: exp.Column, source: StreamSource, refuse: Refuse) -> None:
@@ -60,22 +62,26 @@ def check_table(column: exp.Column, source: StreamSource, refuse: Refuse) -> Non
         )
 
 
-def plan_names(node: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
-    """Return *node* (bound) as a stream's plan has it. *keys* are what the names mean that
-    PARTITION BY gives to expressions, in lower case.
+def write_plan_names(tree: exp.Expr, keys: Mapping[str, exp.Expr]) -> None:
+    """Write the names in *tree* (bound) as a stream's plan has them. *keys* are what the names mean
+    that PARTITION BY gives to expressions, in lower case.
     """
-
-    def change(part: exp.Expr) -> exp.Expr:
-        if not isinstance(part, exp.Column) or isinstance(part.this, exp.Star):
-            return part
-        meant = keys.get(part.name.lower()) if is_alias(part) else None
+    for column in list(tree.find_all(exp.Column)):
+        meant = keys.get(column.name.lower()) if is_alias(column) else None
         if meant is not None:
-            return meant.copy()
-        made = exp.Column(this=exp.Identifier(this=part.name, quoted=False))
-        made.meta.update(part.meta)
-        return made
+            column.replace(meant.copy())
+            continue
+        column.set("this", exp.Identifier(this=column.name, quoted=False))
+        for part in ("table", "db"):
+            column.set(part, None)
 
-    return node.copy().transform(change, copy=False)
+
+def plan_names(node: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
+    """Return a copy of *node* with names as a stream's plan has them."""
+    made = exp.Paren(this=node.copy())
+    write_plan_names(made, keys)
+    inner: exp.Expr = made.this.pop()
+    return inner
 
 
 def type_of(bound: exp.Expr) -> ColumnType:

@@ -28,6 +28,8 @@ class PartitionKeys:
 
     def place(self, bound: exp.Expr) -> int | None:
         """Return the place of the key that an expression is."""
+        if not self.texts:
+            return None
         return self.texts.get(to_sql(strip_parentheses(bound)))
 
     def place_of_alias(self, name: str) -> int | None:
