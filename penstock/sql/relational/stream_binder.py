@@ -22,17 +22,17 @@ from penstock.sql.relational.select_list import (
     written_name,
 )
 from penstock.sql.relational.stream_names import (
-    KEY_TEXT,
     StreamSource,
+    as_text,
     check_table,
     plan_names,
     strip_parentheses,
+    type_of,
     write_plan_names,
 )
 from penstock.sql.relational.stream_typer import StreamTyper
 from penstock.sql.relational.typer import Clause
 from penstock.sql.source_names import WINDOW_TYPES
-from penstock.types import ColumnType
 
 #: parts of window clauses that rows are read for: clause, its name, and the parts
 _READ: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -85,27 +85,27 @@ class _StreamBinder:
     # ------------------------------------------------------------ the clauses
 
     def _bind_keys(self) -> Iterator[str]:
+        """Bind the keys, and yield what they are called."""
         clause = self._select.args.get("partition_by")
         for item in clause.expressions if clause is not None else []:
+            meant = self._bind_key(strip_parentheses(item.unalias()))
             alias = item.alias if isinstance(item, exp.Alias) else ""
-            key = strip_parentheses(item.unalias())
-            kind = self._bind_key(key)
-            plain = plan_names(key, self._keys)
             if alias and alias.lower() not in self._keys:
-                self._keys[alias.lower()] = plain
-                output = Output(alias, kind, self._source.table.precision)
+                self._keys[alias.lower()] = meant
+                output = Output(alias, type_of(meant), self._source.table.precision)
                 self._names.aliases[alias.lower()] = Alias(output, aggregated=False)
-            name = plain.name if isinstance(plain, exp.Column) else item.meta.get("sql")
-            yield alias or name or to_sql(plain)
+            name = meant.name if isinstance(meant, exp.Column) else item.meta.get("sql")
+            yield alias or name or to_sql(meant)
 
-    def _bind_key(self, key: exp.Expr) -> ColumnType:
-        """Bind a key, and return the type that it has where it is meant."""
+    def _bind_key(self, key: exp.Expr) -> exp.Expr:
+        """Bind a key, and return what its name means: text, if its values are out of JSON."""
         self._typer.clause = Clause("PARTITION BY")
         kind = self._typer.type_of(key)
+        meant = plan_names(key, self._keys)
         if kind.kind != "JSON":
-            return kind
+            return meant
         self._typer.note_json_key(key)
-        return KEY_TEXT
+        return as_text(meant)
 
     def _bind_window(self) -> None:
         if self._window is None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.functions.base import BIGINT
-from penstock.sql.relational.bindings import binding_of, is_alias
+from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
 from penstock.sql.relational.names import Refuse
 from penstock.sql.relational.relations import Output, Relation
 from penstock.types import ColumnType
@@ -21,6 +22,11 @@ from penstock.types import ColumnType
 _OF_RECORDS = ("_tp_sn", "_tp_shard")
 #: of a key of PARTITION BY whose values are out of JSON: they are text where the key is meant
 KEY_TEXT = ColumnType("VARCHAR", length=4096)
+
+#: expressions that stay one whatever stands beside them
+_WHOLE = (exp.Column, exp.Func, exp.Literal, exp.Paren)
+#: what leaves the expressions in it whole
+_AROUND = (exp.Alias, exp.Func, exp.Paren, nodes.PartitionBy)
 
 
 @dataclass(frozen=True)
@@ -69,11 +75,21 @@ def write_plan_names(tree: exp.Expr, keys: Mapping[str, exp.Expr]) -> None:
     for column in list(tree.find_all(exp.Column)):
         meant = keys.get(column.name.lower()) if is_alias(column) else None
         if meant is not None:
-            column.replace(meant.copy())
+            column.replace(_in_place_of(column, meant))
             continue
         column.set("this", exp.Identifier(this=column.name, quoted=False))
         for part in ("table", "db"):
             column.set(part, None)
+
+
+def _in_place_of(column: exp.Column, meant: exp.Expr) -> exp.Expr:
+    """Return a copy of *meant*, in parentheses where the text around *column* would part it."""
+    made = meant.copy()
+    if isinstance(made, _WHOLE) or isinstance(column.parent, _AROUND):
+        return made
+    whole = exp.Paren(this=made)
+    whole.meta.update(made.meta)
+    return whole
 
 
 def plan_names(node: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -82,6 +98,13 @@ def plan_names(node: exp.Expr, keys: Mapping[str, exp.Expr]) -> exp.Expr:
     write_plan_names(made, keys)
     inner: exp.Expr = made.this.pop()
     return inner
+
+
+def as_text(key: exp.Expr) -> exp.Expr:
+    """Return *key*, whose values are out of JSON, as the text that it is for whoever names it."""
+    made = exp.Cast(this=key.copy(), to=nodes.TypeName(this=str(KEY_TEXT)))
+    note(made, Binding(KEY_TEXT))
+    return made
 
 
 def type_of(bound: exp.Expr) -> ColumnType:

@@ -92,7 +92,7 @@ def _column(typer: StreamTyper, node: exp.Column) -> Compiled:
             f"{name} is known only when the window is, and cannot stand in"
             f" {typer.clause.no_aggregates}",
             code="E_UNKNOWN_COLUMN",
-            hint="rows have the time of their own",
+            hint=f"write {typer.names.relations[0].columns[0].name}, the time of a row",
         )
     return QUERY_NODES[exp.Column](typer, node)
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Key
 from penstock.sql.planning.context import PlanningContext
 from penstock.sql.relational import StreamSelect
-from penstock.sql.relational.stream_names import KEY_TEXT, strip_parentheses, type_of
+from penstock.sql.relational.stream_names import as_text, strip_parentheses, type_of
 
 
 @dataclass
@@ -51,8 +50,8 @@ def plan_keys(context: PlanningContext, query: StreamSelect) -> PartitionKeys:
         kind = type_of(key)
         if kind.kind == "JSON":
             _refuse_tag(context, key)
-            kind = KEY_TEXT
-            key = exp.Cast(this=key.copy(), to=nodes.TypeName(this=str(kind)))
+            key = as_text(key)
+            kind = type_of(key)
         items.append(Key(name, to_sql(key), kind))
     keys.items = tuple(items)
     return keys
