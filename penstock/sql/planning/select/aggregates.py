@@ -62,7 +62,7 @@ class AggregateCalls:
         [argument] = node.expressions
         self._check_argument(function.name, argument)
         if type_of(argument) != wanted:
-            argument = exp.Cast(this=argument, to=nodes.TypeName(this=str(wanted)))
+            argument = exp.Cast(this=argument.copy(), to=nodes.TypeName(this=str(wanted)))
         return self.add(f"user:{function.name}", to_sql(argument), function.returns, (), node)
 
     def _check_argument(self, function: str, argument: exp.Expr) -> None:

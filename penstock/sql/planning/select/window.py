@@ -35,7 +35,7 @@ class WindowSelect:
         """Return aggregates and outputs of the whole list."""
         items = query.select.items
         lowered = [
-            self._lower(item.expression.copy(), written)
+            self._lower(item.expression, written)
             for item, written in zip(items, query.written, strict=True)
         ]
         if all(a.function == "companion" for a in self._selection.aggregates):
@@ -56,7 +56,9 @@ class WindowSelect:
     # ---------------------------------------------------------------- lowering
 
     def _lower(self, node: exp.Expr, item: exp.Expr) -> exp.Expr:
-        """Return *node* (bound) over plan names: keys, window times and aggregates replaced."""
+        """Return *node* (bound), which stays as it is, over plan names: keys, window times and
+        aggregates replaced.
+        """
         place = self._keys.place(node)
         if place is not None:
             return column_reference(f"_k{place}", node)
@@ -74,15 +76,14 @@ class WindowSelect:
                 (),
                 node,
             )
-        for key, value in list(node.args.items()):
-            if isinstance(value, exp.Expr):
-                node.set(key, self._lower(value, item))
-            elif isinstance(value, list):
-                node.set(key, [self._lower_element(v, item) for v in value])
-        return node
+        made = type(node)(**{k: self._lower_part(v, item) for k, v in node.args.items()})
+        made.meta.update(node.meta)
+        return made
 
-    def _lower_element(self, element: object, item: exp.Expr) -> object:
-        return self._lower(element, item) if isinstance(element, exp.Expr) else element
+    def _lower_part(self, part: object, item: exp.Expr) -> object:
+        if isinstance(part, list):
+            return [self._lower_part(element, item) for element in part]
+        return self._lower(part, item) if isinstance(part, exp.Expr) else part
 
     def _lower_call(self, node: exp.Anonymous) -> exp.Expr | None:
         """Return an aggregate or `_group_key` over plan names, or None for another function."""
@@ -113,7 +114,7 @@ class WindowSelect:
 
     def _lower_column(self, node: exp.Column, item: exp.Expr) -> exp.Expr:
         if node.name in WINDOW_TYPES:
-            return node
+            return column_reference(node.name, node)
         aggregates = self._selection.aggregates
         sql = to_sql(node)
         for known in aggregates:
