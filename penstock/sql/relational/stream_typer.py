@@ -4,6 +4,8 @@ streams compute them.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sqlglot import exp
 
 from penstock.sql import nodes
@@ -81,20 +83,28 @@ def _column(typer: StreamTyper, node: exp.Column) -> Compiled:
     name = node.name.lower()
     if not typer.windowed or name not in WINDOW_TYPES or node.table:
         return QUERY_NODES[exp.Column](typer, node)
+    if typer.inside:
+        _refuse_window(typer, node, "", f"take it out of {typer.inside}()")
     if not typer.clause.no_aggregates:
         kind = WINDOW_TYPES[name]
         node.this.set("this", name)
         note(node, Binding(kind, typer.scope.precision))
         return typer.value(kind)
     if not typer.names.having(name):
-        typer.refuse(
-            node,
-            f"{name} is known only when the window is, and cannot stand in"
-            f" {typer.clause.no_aggregates}",
-            code="E_UNKNOWN_COLUMN",
-            hint=f"write {typer.names.relations[0].columns[0].name}, the time of a row",
-        )
+        time = typer.names.relations[0].columns[0].name
+        where = f", and cannot stand in {typer.clause.no_aggregates}"
+        _refuse_window(typer, node, where, f"write {time}, the time of a row")
     return QUERY_NODES[exp.Column](typer, node)
+
+
+def _refuse_window(typer: StreamTyper, node: exp.Column, where: str, hint: str) -> NoReturn:
+    """Refuse a time of the window where its rows are read."""
+    typer.refuse(
+        node,
+        f"{node.name} is known only when the window is{where}",
+        code="E_UNSUPPORTED_QUERY",
+        hint=hint,
+    )
 
 
 def _call(typer: StreamTyper, node: exp.Anonymous) -> Compiled:

@@ -9,10 +9,8 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.functions.aggregate import AggregateFunction
 from penstock.sql.plan import Aggregate
 from penstock.sql.planning.context import PlanningContext
-from penstock.sql.relational.companions import BY_TIME
 from penstock.sql.relational.select_list import column_reference
 from penstock.sql.relational.stream_names import type_of
-from penstock.sql.source_names import WINDOW_TYPES
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 
@@ -52,7 +50,12 @@ class AggregateCalls:
         kind = type_of(node)
         if isinstance(first, exp.Star):
             return self.add("count", None, kind, (), node)
-        self._check_argument(function.name, first)
+        if kind.kind == "JSON":
+            self._context.refuse_query(
+                first,
+                "a result column cannot be JSON",
+                "take a value out of it: CAST(tag->'key' AS VARCHAR(64))",
+            )
         name = function.plan_name or function.name
         return self.add(name, to_sql(first), kind, self._parameters(node), node)
 
@@ -60,25 +63,9 @@ class AggregateCalls:
         """Add a call of a user-defined aggregate, which gets all values of a window at once."""
         [wanted] = function.parameters
         [argument] = node.expressions
-        self._check_argument(function.name, argument)
         if type_of(argument) != wanted:
             argument = exp.Cast(this=argument.copy(), to=nodes.TypeName(this=str(wanted)))
         return self.add(f"user:{function.name}", to_sql(argument), function.returns, (), node)
-
-    def _check_argument(self, function: str, argument: exp.Expr) -> None:
-        for column in argument.find_all(exp.Column):
-            if column.name in WINDOW_TYPES:
-                self._context.refuse_query(
-                    argument,
-                    f"{column.name} is known only when the window is",
-                    f"take it out of {function}()",
-                )
-        if function in BY_TIME and type_of(argument).kind == "JSON":
-            self._context.refuse_query(
-                argument,
-                "a result column cannot be JSON",
-                "take a value out of it: CAST(tag->'key' AS VARCHAR(64))",
-            )
 
     def _parameters(self, node: exp.Anonymous) -> tuple[float | int | str, ...]:
         """Return p and the algorithm of a percentile, which are constants."""

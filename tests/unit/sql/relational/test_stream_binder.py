@@ -209,7 +209,7 @@ def test_a_window_has_times_of_its_own() -> None:
         ("_wend FROM d1", "E_UNKNOWN_COLUMN", "_wend needs a window", "add a window clause"),
         (
             "count(*) FROM d1 WHERE _wend > 1 INTERVAL(1s)",
-            "E_UNKNOWN_COLUMN",
+            "E_UNSUPPORTED_QUERY",
             "_wend is known only when the window is, and cannot stand in WHERE",
             "write ts, the time of a row",
         ),
