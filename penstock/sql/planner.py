@@ -56,11 +56,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedStream:
-    """A plan. `new_target` is the result table to create first, unless it exists; `notices` are for
-    the user.
+    """A plan, and the bound SELECT that it is made of. `new_target` is the result table to create
+    first, unless it exists; `notices` are for the user.
     """
 
     plan: StreamPlan
+    query: StreamSelect
     new_target: TableDef | None
     notices: tuple[str, ...] = ()
 
@@ -147,7 +148,7 @@ def _plan(
         max_results=statement.options.max_results or 0,
         max_state=statement.options.max_state or 0,
     )
-    return PlannedStream(plan, planned.definition, statement.notices)
+    return PlannedStream(plan, query, planned.definition, statement.notices)
 
 
 def _check_database(statement: CreateStream, source: TableDef) -> None:
