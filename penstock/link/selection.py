@@ -21,7 +21,7 @@ from penstock.sql.compile import compile_expression
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import TICKS_PER_SECOND, Column
-from penstock.sql.planning.binder import TIME_ALIASES
+from penstock.sql.source_names import TIME_ALIASES
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 

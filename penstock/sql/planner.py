@@ -18,10 +18,12 @@ from penstock.names import MAX_NAME_BYTES
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
+from penstock.sql.functions.base import TIMESTAMP
 from penstock.sql.functions.zones import zone
 from penstock.sql.plan import Output, Source, StreamPlan, Window
-from penstock.sql.planning.binder import TIMESTAMP, Binder
+from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.explain import explain
+from penstock.sql.planning.forbidden import check_functions
 from penstock.sql.planning.notify import plan_notify
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
@@ -38,6 +40,7 @@ from penstock.sql.planning.select import (
 from penstock.sql.planning.target import TargetRequest, check_name, plan_target
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.planning.windows import plan_window
+from penstock.sql.relational import SelectPlan, StreamSelect
 from penstock.sql.statements import CreateStream
 
 __all__ = [
@@ -53,11 +56,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlannedStream:
-    """A plan. `new_target` is the result table to create first, unless it exists; `notices` are for
-    the user.
+    """A plan, and the bound SELECT that it is made of. `new_target` is the result table to create
+    first, unless it exists; `notices` are for the user.
     """
 
     plan: StreamPlan
+    query: StreamSelect
     new_target: TableDef | None
     notices: tuple[str, ...] = ()
 
@@ -95,26 +99,24 @@ def _plan(
     check_name(statement, statement.stream, "CREATE STREAM", MAX_NAME_BYTES)
     timezone = _check_zone(statement, timezone)
     select = check_shape(statement)
-    source, qualifiers = find_source(statement, view, select, database)
+    source, names = find_source(statement, view, select, database)
     _check_database(statement, source)
-    binder = Binder(statement, source, qualifiers, timezone, view.function)
-    for call in select.find_all(exp.Anonymous):
-        binder.check_function(call)
-    keys = plan_keys(binder, select.args.get("partition_by"))
-    window_node = select.args.get("window")
-    window = plan_window(window_node, binder) if window_node is not None else None
-    selection = _select(binder, keys, window, select)
+    check_functions(statement, select)
+    context = PlanningContext(statement, source, names, timezone, view.function)
+    query = context.bind(select)
+    keys = plan_keys(context, query)
+    window = plan_window(query.window, context) if query.window is not None else None
+    selection = _select(context, keys, window, query)
     options = plan_options(
-        binder, window, keys.by_table, fill_mode(select), _has_sliding(window_node)
+        context, window, keys.by_table, fill_mode(query), _has_sliding(query.window)
     )
     if window is None:
-        _check_first(binder, selection)
-    where = _where(binder, select)
-    fill = plan_fill(binder, select, selection)
+        _check_first(context, selection)
+    fill = plan_fill(context, query, selection)
     target_database = statement.target.database or database or source.database
     _check_target_database(statement, view, target_database)
     request = TargetRequest(
-        statement, binder, view, target_database, keys, selection, window is not None
+        statement, context, view, target_database, keys, selection, window is not None
     )
     planned = plan_target(request, target_id)
     plan = StreamPlan(
@@ -124,7 +126,7 @@ def _plan(
         sql=statement.text,
         source=_plan_source(source),
         path=_path(source, keys),
-        where=where,
+        where=to_sql(query.select.where) if query.select.where is not None else None,
         keys=keys.items,
         window=window,
         trigger=options.trigger,
@@ -141,12 +143,12 @@ def _plan(
         fill=fill,
         notify=plan_notify(statement, window is not None),
         timezone=timezone,
-        functions=tuple(binder.used[n] for n in sorted(binder.used)),
+        functions=tuple(context.used[n] for n in sorted(context.used)),
         on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
         max_results=statement.options.max_results or 0,
         max_state=statement.options.max_state or 0,
     )
-    return PlannedStream(plan, planned.definition, statement.notices)
+    return PlannedStream(plan, query, planned.definition, statement.notices)
 
 
 def _check_database(statement: CreateStream, source: TableDef) -> None:
@@ -163,12 +165,12 @@ def _check_database(statement: CreateStream, source: TableDef) -> None:
 
 
 def _select(
-    binder: Binder, keys: PartitionKeys, window: Window | None, select: exp.Select
+    context: PlanningContext, keys: PartitionKeys, window: Window | None, query: StreamSelect
 ) -> SelectList:
     if window is None:
-        _check_rows(binder, keys, select)
-        return select_rows(binder, select)
-    selection = WindowSelect(binder, keys, window).run(select)
+        _check_rows(context, keys, query.select)
+        return select_rows(context, query)
+    selection = WindowSelect(context, keys, window).run(query)
     _add_start(selection)
     return selection
 
@@ -221,41 +223,41 @@ def _path(source: TableDef, keys: PartitionKeys) -> Literal["scan", "exchange"]:
     return "scan" if source.kind in ("child", "plain") or keys.by_table else "exchange"
 
 
-def _check_rows(binder: Binder, keys: PartitionKeys, select: exp.Select) -> None:
+def _check_rows(context: PlanningContext, keys: PartitionKeys, select: SelectPlan) -> None:
     """Check a stream without window, which keeps rows as they are: at once, and the rows of each
     table in a table of their own.
     """
-    trigger = binder.statement.options.trigger
+    trigger = context.statement.options.trigger
     aggregates = any(
         str(call.this).lower() in AGGREGATES
-        for e in select.expressions
-        for call in e.find_all(exp.Anonymous)
+        for item in select.items
+        for call in item.expression.find_all(exp.Anonymous)
     )
-    if binder.source.many and not keys.by_table and not aggregates:
-        binder.refuse_query(
-            binder.statement.query,
-            f"rows of {binder.source.shown} would go into one result table, where equal times"
+    if context.source.many and not keys.by_table and not aggregates:
+        context.refuse_query(
+            context.statement.query,
+            f"rows of {context.source.shown} would go into one result table, where equal times"
             " overwrite each other",
             "add PARTITION BY tbname, or a window such as INTERVAL(10s)",
         )
     if trigger is None or trigger.kind != "at_once":
-        refuse(binder.statement, "E_NONWINDOW_TRIGGER", binder.statement.positions.get("trigger"))
+        refuse(context.statement, "E_NONWINDOW_TRIGGER", context.statement.positions.get("trigger"))
 
 
-def _check_first(binder: Binder, selection: SelectList) -> None:
+def _check_first(context: PlanningContext, selection: SelectList) -> None:
     first = selection.outputs[0]
     if first.type.kind != "TIMESTAMP":
-        binder.refuse_query(
+        context.refuse_query(
             selection.nodes[0],
             f"the first column must be a time, {first.name} is {first.type}",
-            f"begin the list with {binder.source.columns[0].name}",
+            f"begin the list with {context.source.columns[0].name}",
         )
-    key = binder.source.key_column
+    key = context.source.key_column
     if key and (len(selection.outputs) < 2 or selection.outputs[1].sql != to_sql(exp.column(key))):
-        binder.refuse_query(
+        context.refuse_query(
             selection.nodes[min(1, len(selection.nodes) - 1)],
-            f"{binder.source.shown} has the composite key {key}, which must be the second column",
-            f"begin the list with {binder.source.columns[0].name}, {key}",
+            f"{context.source.shown} has the composite key {key}, which must be the second column",
+            f"begin the list with {context.source.columns[0].name}, {key}",
         )
 
 
@@ -273,19 +275,3 @@ def _add_start(selection: SelectList) -> None:
     selection.outputs.insert(0, Output(name, to_sql(start), TIMESTAMP))
     selection.filled.insert(0, False)
     selection.nodes.insert(0, selection.nodes[0])
-
-
-def _where(binder: Binder, select: exp.Select) -> str | None:
-    clause = select.args.get("where")
-    if clause is None:
-        return None
-    bound = binder.bind(clause.this)
-    kind = binder.compile(bound).type
-    if kind.kind != "BOOL" and not kind.numeric:
-        raise binder.statement.error(
-            f"WHERE needs a condition, not {kind}",
-            clause.this,
-            code="E_TYPE",
-            hint="compare it with something",
-        )
-    return to_sql(bound)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition
-from penstock.sql.planning.binder import TIME_ALIASES
+from penstock.sql.source_names import TIME_ALIASES
 from services.store.conditions import SWAPPED, conditions
 from services.store.relation import TablePart
 from services.store.times import literal_ticks

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES, QUERY_ONLY, REGISTRY
-from penstock.sql.planning.select.items import call_of_column, is_call_of_star
 from penstock.sql.relational import AGGREGATE_NAMES
+from penstock.sql.relational.select_list import call_of_column, is_of_all_columns
 from services.store.functions import function_name
 
 #: aggregates to which it does not matter how often a value is there
@@ -55,7 +55,7 @@ def of_all(item: exp.Expr) -> exp.Expr:
 def write_out(items: Sequence[exp.Expr], starred: Sequence[str]) -> Iterator[exp.Expr]:
     """Yield *items* with `last(*)` as a call for each column."""
     for item in items:
-        if is_call_of_star(item.unalias()):
+        if is_of_all_columns(item.unalias()):
             yield from (call_of_column(item.unalias(), name, item) for name in starred)
         else:
             yield item

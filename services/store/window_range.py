@@ -13,7 +13,7 @@ from sqlglot import exp
 from penstock.sql.compile import compile_expression
 from penstock.sql.compile.constants import ticks_of
 from penstock.sql.plan import Duration, Interval, StreamPlan
-from penstock.sql.planning.binder import TIME_ALIASES
+from penstock.sql.source_names import TIME_ALIASES
 from penstock.windows.assign.boundaries import Grid
 from services.store.conditions import SWAPPED, conditions
 from services.store.window_source import WindowSource

@@ -17,14 +17,10 @@ from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import QUERY_ONLY, REGISTRY
 from penstock.sql.plan import StreamPlan
-from penstock.sql.planning.binder import TIME_ALIASES
 from penstock.sql.planning.select import HIDDEN
-from penstock.sql.planning.select.aggregates import WINDOW_TYPES
-from penstock.sql.planning.select.items import (
-    column_reference,
-    output_name,
-)
 from penstock.sql.relational import AGGREGATE_NAMES
+from penstock.sql.relational.select_list import column_reference, written_name
+from penstock.sql.source_names import TIME_ALIASES, WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
@@ -210,7 +206,7 @@ class _Splitter:
         whole = [not self._is_outside(item) for item in listed]
         for item, inside in zip(listed, whole, strict=True):
             if inside and is_late(item.unalias()):
-                name = output_name(item, item.unalias())
+                name = written_name(item)
                 self._keep_place(item.unalias(), exp.alias_(of_all(item), name, quoted=True))
             elif inside:
                 self._places.setdefault(_text(item.unalias()), len(self._inner))
@@ -218,7 +214,7 @@ class _Splitter:
         made: list[WindowItem] = []
         position = 0
         for item, inside in zip(listed, whole, strict=True):
-            name = output_name(item, item.unalias())
+            name = written_name(item)
             if inside:
                 made.append(WindowItem(name, position))
                 position += 1

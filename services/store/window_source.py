@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import duckdb
@@ -12,17 +12,16 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
-from penstock.sql.planning.binder import WINDOW_NAMES
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.relational import (
     AGGREGATE_NAMES,
     Output,
-    QueryScope,
     Scan,
+    SelectItem,
+    SelectPlan,
     TableColumns,
-    bind,
-    map_scans,
 )
+from penstock.sql.source_names import WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -40,7 +39,6 @@ _NANOS = 1_000_000_000
 _REALS = ("FLOAT", "DOUBLE")
 #: conditions that DuckDB and the kernels see alike, so that fewer rows need be read
 _PUSHABLE = (
-    exp.Where,
     exp.And,
     exp.Column,
     exp.Identifier,
@@ -122,12 +120,12 @@ class WindowSource:
         """Return *moment*, in nanoseconds, in the ticks of the rows."""
         return moment // (_NANOS // TICKS_PER_SECOND[self.precision])
 
-    def rows(self, statement: Query, timezone: str) -> tuple[str, bool]:
+    def rows(self, bound: SelectPlan, timezone: str) -> tuple[str, bool]:
         """Return FROM and WHERE of the rows, and whether DuckDB alone may decide which those
-        are.
+        are. *bound* is the select as it is planned.
         """
         text = f"FROM ({self.relation}) AS {quote(self.table.alias_or_name)}"
-        where = self.select.args.get("where")
+        where = bound.where
         if where is None:
             return text, True
         if not all(isinstance(n, _PUSHABLE) for n in where.walk()):
@@ -135,16 +133,13 @@ class WindowSource:
         # DuckDB takes NaN for whatever the statistics of a file say of its other values
         reals = {c.name.lower() for c in self.columns if c.type.kind in _REALS}
         named = {c.name.lower() for c in where.find_all(exp.Column)}
-        return f"{text} WHERE {self._condition(statement, timezone)}", not named & reals
+        return f"{text} WHERE {self._condition(where, timezone)}", not named & reals
 
-    def _condition(self, statement: Query, timezone: str) -> str:
-        """Return DuckDB's text of WHERE."""
+    def _condition(self, where: exp.Expr, timezone: str) -> str:
+        """Return DuckDB's text of a bound condition."""
         name = self.table.name
-        narrow = exp.select("1").from_(self.table.copy())
-        narrow = narrow.where(self.select.args["where"].this.copy())
-        columns = self.table_columns
-        plan = bind(narrow, QueryScope(statement.source, lambda _: columns, timezone))
-        plan = map_scans(plan, lambda scan, _: replace(scan, relation=name))
+        item = SelectItem(exp.Literal.number(1))
+        plan = SelectPlan((item,), Scan(name, relation=name), where)
         text = query(plan, Context(timezone, relations=frozenset((name,))))
         return text.split(" WHERE ", 1)[1]
 
@@ -336,7 +331,7 @@ def _rename(select: exp.Select, renamed: Mapping[str, str]) -> None:
         name = column.name.lower()
         if name not in renamed or column.find_ancestor(exp.Query) is not select:
             continue
-        if name in WINDOW_NAMES and not _reads_rows(column):
+        if name in WINDOW_TYPES and not _reads_rows(column):
             continue
         shown = column.name
         column.set("this", exp.to_identifier(renamed[name]))

@@ -14,9 +14,9 @@ from sqlglot import exp
 from penstock.sql.functions.base import BIGINT, TIMESTAMP
 from penstock.sql.nodes import CountWindow
 from penstock.sql.plan import Column, Duration, Fill, StreamPlan, Trigger
-from penstock.sql.planner import plan_stream
-from penstock.sql.planning.binder import TIME_ALIASES
+from penstock.sql.planner import PlannedStream, plan_stream
 from penstock.sql.relational import Output, Scan, TableColumns
+from penstock.sql.source_names import TIME_ALIASES
 from penstock.sql.statements import CreateStream, Name, Query, StreamOptions
 from penstock.types import ColumnType
 from penstock.windows import make_kernel
@@ -96,12 +96,13 @@ def evaluate(
     refuse_in_windows(select, statement)
     source = find_source(queries, statement, select, timezone)
     parts = _split(statement, source)
-    plan = _plan(source, statement, parts.inner, timezone)
+    planned = _plan(source, statement, parts.inner, timezone)
+    plan = planned.plan
     asked = range_of(source, timezone, moment)
     plan = start_with(plan, asked) if parts.aligned else plan
     by = _partition_columns(plan) if counts_by_partition(select) else []
     unfilled = replace(plan, fill=Fill("none"))
-    read, whole = source.rows(statement, timezone)
+    read, whole = source.rows(planned.query.select, timezone)
     # DuckDB's windows have no number of their partition
     grouped = _group_in_duckdb(queries, con, unfilled, read, compute) if whole and not by else None
     if grouped is not None and plan.fill.mode == "none" and not (parts.late or parts.ranged):
@@ -187,7 +188,9 @@ def _split(statement: Query, source: WindowSource) -> SplitSelect:
     return split(statement, source.select, names, source.starred, source.view.function)
 
 
-def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: str) -> StreamPlan:
+def _plan(
+    source: WindowSource, statement: Query, select: exp.Select, timezone: str
+) -> PlannedStream:
     database = source.database
     inner = select.copy()
     inner.args["from_"].this.set("db", exp.to_identifier(database))
@@ -215,7 +218,7 @@ def _plan(source: WindowSource, statement: Query, select: exp.Select, timezone: 
     )
     return plan_stream(
         stream, source.view, stream_id=0, target_id=0, timezone=timezone, database=database
-    ).plan
+    )
 
 
 def _shape(

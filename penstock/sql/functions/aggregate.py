@@ -99,6 +99,14 @@ class AggregateFunction:
         special = {"count": "count(* | any)", "apercentile": "apercentile(number, p, [algorithm])"}
         return special.get(self.name, f"{self.name}({self.argument})")
 
+    def takes(self, kind: ColumnType) -> bool:
+        """Tell if its first argument may be of *kind*."""
+        if self.name in ("min", "max"):
+            return kind.kind not in ("JSON", "VARBINARY")
+        if self.argument == "any" or kind.numeric or kind.kind == "BOOL":
+            return True
+        return self.argument == "spread" and kind.kind == "TIMESTAMP"
+
 
 def _same(kind: ColumnType) -> ColumnType:
     return kind

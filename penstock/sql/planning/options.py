@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.sql.plan import Count, Duration, Event, Interval, State, Trigger, Window
-from penstock.sql.planning.binder import Binder
+from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.windows import check_length
 from penstock.sql.statements import CreateStream
@@ -41,7 +41,7 @@ def _at(statement: CreateStream, key: str) -> int | None:
 
 
 def plan_options(
-    binder: Binder,
+    context: PlanningContext,
     window: Window | None,
     by_table: bool,
     fill_mode: str | None,
@@ -54,25 +54,25 @@ def plan_options(
         fill_mode: mode of FILL, if there is one.
         sliding_given: SLIDING is written in the statement.
     """
-    statement = binder.statement
+    statement = context.statement
     given = statement.options
     trigger = given.trigger or Trigger("window_close")
     ignore_expired = given.ignore_expired is not False
     ignore_update = given.ignore_update is not False
-    watermark = _watermark(binder)
-    if binder.source.kind == "virtual":
+    watermark = _watermark(context)
+    if context.source.kind == "virtual":
         _check_virtual(statement, window, trigger, watermark)
     if not isinstance(window, Interval):
         _refuse_interval_trigger(statement, trigger)
-    _check_timeline(binder, window, by_table)
+    _check_timeline(context, window, by_table)
     if isinstance(window, Count):
         _check_count(statement, watermark, ignore_expired)
     if trigger.kind == "force_window_close" and isinstance(window, Interval):
-        _check_force(binder, window, by_table, fill_mode, sliding_given)
+        _check_force(context, window, by_table, fill_mode, sliding_given)
     if trigger.kind == "max_delay":
-        trigger = _max_delay(binder, trigger)
+        trigger = _max_delay(context, trigger)
     if trigger.kind == "continuous_window_close":
-        trigger = _continuous(binder, trigger)
+        trigger = _continuous(context, trigger)
         # Late rows and updates are what its recalculation is for, so 1 is not taken at its word.
         ignore_expired = False
         ignore_update = False
@@ -81,18 +81,18 @@ def plan_options(
         watermark,
         ignore_expired,
         ignore_update,
-        _delete_mark(binder, window, watermark),
-        _positive(binder, given.idle_timeout, "IDLE_TIMEOUT"),
+        _delete_mark(context, window, watermark),
+        _positive(context, given.idle_timeout, "IDLE_TIMEOUT"),
         bool(given.fill_history),
         bool(given.fill_history) and given.fill_history_async,
     )
 
 
-def _watermark(binder: Binder) -> Duration:
-    given = binder.statement.options.watermark
+def _watermark(context: PlanningContext) -> Duration:
+    given = context.statement.options.watermark
     if given is None or not given.value:
         return Duration(0, "a")
-    return check_length(binder, given, "WATERMARK", _at(binder.statement, "watermark"))
+    return check_length(context, given, "WATERMARK", _at(context.statement, "watermark"))
 
 
 def _refuse_interval_trigger(statement: CreateStream, trigger: Trigger) -> None:
@@ -110,30 +110,32 @@ def _check_count(statement: CreateStream, watermark: Duration, ignore_expired: b
         refuse(statement, "E_COUNT_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
 
 
-def _positive(binder: Binder, given: Duration | None, clause: str) -> Duration | None:
+def _positive(context: PlanningContext, given: Duration | None, clause: str) -> Duration | None:
     if given is None:
         return None
-    at = _at(binder.statement, clause.lower())
+    at = _at(context.statement, clause.lower())
     if given.value <= 0:
         refuse(
-            binder.statement,
+            context.statement,
             "E_DURATION",
             at,
             clause=clause,
             given=given,
             hint="write a time above 0",
         )
-    return check_length(binder, given, clause, at)
+    return check_length(context, given, clause, at)
 
 
-def _delete_mark(binder: Binder, window: Window | None, watermark: Duration) -> Duration | None:
+def _delete_mark(
+    context: PlanningContext, window: Window | None, watermark: Duration
+) -> Duration | None:
     """DELETE_MARK, but never shorter than the watermark or the window itself."""
-    given = binder.statement.options.delete_mark
+    given = context.statement.options.delete_mark
     if given is None:
         return None
     if given.natural:
         given = Duration(given.ticks("ms") // 1000, "s")
-    mark = _positive(binder, given, "DELETE_MARK")
+    mark = _positive(context, given, "DELETE_MARK")
     lengths = [
         d
         for d in (mark, watermark, window.size if isinstance(window, Interval) else None)
@@ -165,30 +167,34 @@ def _check_virtual(
         refuse(statement, "E_VTABLE_FILL_HISTORY", _at(statement, "fill_history"))
 
 
-def _check_timeline(binder: Binder, window: Window | None, by_table: bool) -> None:
+def _check_timeline(context: PlanningContext, window: Window | None, by_table: bool) -> None:
     """State, event and count windows need rows in one order."""
     if not isinstance(window, State | Event | Count):
         return
-    statement = binder.statement
-    node = binder.statement.query.args["window"]
+    statement = context.statement
+    node = context.statement.query.args["window"]
     name = {"state": "STATE", "event": "EVENT", "count": "COUNT"}[window.kind]
-    if binder.source.many and not by_table:
+    if context.source.many and not by_table:
         refuse(statement, f"E_{name}_NEEDS_TBNAME", node)
-    if binder.source.key_column:
+    if context.source.key_column:
         refuse(
             statement,
             "E_WINDOW_ON_COMPOSITE_KEY",
             node,
             window=f"{name}_WINDOW",
-            table=binder.source.shown,
+            table=context.source.shown,
         )
 
 
 def _check_force(
-    binder: Binder, window: Interval, by_table: bool, fill_mode: str | None, sliding_given: bool
+    context: PlanningContext,
+    window: Interval,
+    by_table: bool,
+    fill_mode: str | None,
+    sliding_given: bool,
 ) -> None:
-    statement = binder.statement
-    given = binder.statement.options
+    statement = context.statement
+    given = context.statement.options
     if sliding_given and window.sliding != window.size:
         refuse(statement, "E_FWC_SLIDING", statement.query.args["window"].args["sliding"])
     if given.fill_history:
@@ -197,23 +203,23 @@ def _check_force(
         refuse(statement, "E_FWC_IGNORE_EXPIRED", _at(statement, "ignore_expired"))
     if given.ignore_update is False:
         refuse(statement, "E_FWC_IGNORE_UPDATE", _at(statement, "ignore_update"))
-    if binder.source.many and not by_table:
+    if context.source.many and not by_table:
         refuse(statement, "E_FWC_NEEDS_TBNAME", _at(statement, "trigger"))
     if fill_mode in ("next", "linear"):
         refuse(statement, "E_FWC_FILL_MODE", statement.query.args["fill"], mode=fill_mode.upper())
 
 
-def _max_delay(binder: Binder, trigger: Trigger) -> Trigger:
-    at = _at(binder.statement, "trigger")
+def _max_delay(context: PlanningContext, trigger: Trigger) -> Trigger:
+    at = _at(context.statement, "trigger")
     assert trigger.every is not None  # the grammar asks for it
     if trigger.every.ticks("ns") < _MIN_DELAY.ticks("ns"):
-        refuse(binder.statement, "E_MAX_DELAY_MIN", at, given=trigger.every)
-    return Trigger("max_delay", check_length(binder, trigger.every, "MAX_DELAY", at))
+        refuse(context.statement, "E_MAX_DELAY_MIN", at, given=trigger.every)
+    return Trigger("max_delay", check_length(context, trigger.every, "MAX_DELAY", at))
 
 
-def _continuous(binder: Binder, trigger: Trigger) -> Trigger:
-    at = _at(binder.statement, "trigger")
+def _continuous(context: PlanningContext, trigger: Trigger) -> Trigger:
+    at = _at(context.statement, "trigger")
     every = trigger.every or DEFAULT_RECALCULATE
     if every.ticks("ns") < _MIN_RECALCULATE.ticks("ns"):
-        refuse(binder.statement, "E_CWC_RECALC_MIN", at, given=every)
-    return Trigger("continuous_window_close", check_length(binder, every, "RECALCULATE", at))
+        refuse(context.statement, "E_CWC_RECALC_MIN", at, given=every)
+    return Trigger("continuous_window_close", check_length(context, every, "RECALCULATE", at))

@@ -55,6 +55,7 @@ def check_shape(statement: CreateStream) -> exp.Select:
         _refuse(statement, query, "the query stands in parentheses", "write AS SELECT …")
     _check_from(statement, query)
     _check_clauses(statement, query)
+    _check_stars(statement, query)
     for inner in query.find_all(exp.Subquery, exp.Exists):
         if statement.of_query:
             what, hint = "a subquery cannot stand beside a window", _AROUND
@@ -101,6 +102,19 @@ def _check_clauses(statement: CreateStream, query: exp.Select) -> None:
             )
 
 
+def _check_stars(statement: CreateStream, query: exp.Select) -> None:
+    if query.args.get("window") is None:
+        return
+    for item in query.expressions:
+        if item.unalias().is_star:
+            _refuse(
+                statement,
+                item,
+                "* gives rows, but a window gives one result for many",
+                "name aggregates: count(*), last(column)",
+            )
+
+
 def _somewhere(node: object) -> exp.Expr | None:
     """Return *node* when it knows its place."""
     if isinstance(node, exp.Expr) and any("start" in n.meta for n in node.walk()):
@@ -138,9 +152,6 @@ def find_source(
             hint=hint,
         )
     alias = node.args.get("alias")
-    qualifiers = (
-        (alias.name,)
-        if alias is not None
-        else tuple({found.name, found.child or found.name, name.name})
-    )
-    return found, qualifiers
+    if alias is not None:
+        return found, (alias.name,)
+    return found, tuple(dict.fromkeys((name.name, found.child or found.name, found.name)))

@@ -37,10 +37,13 @@ from penstock.sql.relational.query_plan import (
     SelectItem,
     SelectPlan,
     SetOperation,
+    StreamSelect,
 )
 from penstock.sql.relational.relations import Output, Relation, TableColumns
 from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
+from penstock.sql.relational.stream_binder import bind_stream
+from penstock.sql.relational.stream_names import StreamSource
 
 __all__ = [
     "AGGREGATE_NAMES",
@@ -62,8 +65,11 @@ __all__ = [
     "SeriesCall",
     "SeriesOrder",
     "SetOperation",
+    "StreamSelect",
+    "StreamSource",
     "TableColumns",
     "bind",
+    "bind_stream",
     "binding_of",
     "call_of",
     "change_order",

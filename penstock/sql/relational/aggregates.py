@@ -9,7 +9,6 @@ from sqlglot import exp
 from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES
 from penstock.sql.functions.aggregate import AggregateFunction
 from penstock.sql.functions.base import BIGINT, NULL, Compiled
-from penstock.sql.planning.select.aggregates import is_percentage, takes
 from penstock.sql.relational.companions import BY_TIME, chosen_among, note_chosen
 from penstock.sql.relational.query_aggregates import check_query_aggregate
 from penstock.sql.relational.signatures import OF_NUMBERS, result_type
@@ -18,10 +17,12 @@ from penstock.types import ColumnType
 if TYPE_CHECKING:
     from penstock.sql.relational.typer import ExpressionTyper
 
+_ALGORITHMS = ("default", "t-digest")
+
 
 def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compiled:
     """Type a call of the aggregate *name*."""
-    _check_place(typer, node, name)
+    check_place(typer, node, name)
     typer.clause.aggregates += 1
     typer.inside = name
     try:
@@ -31,20 +32,21 @@ def type_aggregate(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Co
     return typer.value(kind)
 
 
-def _check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None:
+def check_place(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> None:
+    """Refuse a call of the aggregate *name* where none may stand."""
     if typer.inside:
         typer.refuse(
             node,
             f"{name}() cannot stand inside {typer.inside}()",
             code="E_AGGREGATE_HERE",
-            hint=f"compute {name}() in a subquery",
+            hint=typer.way_out or f"compute {name}() in a subquery",
         )
     if typer.clause.no_aggregates:
         typer.refuse(
             node,
             f"{name}() is an aggregate and cannot stand in {typer.clause.no_aggregates}",
             code="E_AGGREGATE_HERE",
-            hint="conditions on aggregates stand in HAVING, or around a subquery",
+            hint=typer.way_out or "conditions on aggregates stand in HAVING, or around a subquery",
         )
 
 
@@ -96,16 +98,18 @@ def _check(
     if not function.least <= len(arguments) <= function.at_most:
         typer.refuse(
             node,
-            f"{name}() does not take {len(arguments)} arguments",
+            f"{name}() takes {_wanted(function)}, not {len(arguments)}",
             code="E_FUNCTION_ARGUMENT",
             hint=hint,
         )
     if isinstance(arguments[0], exp.Star):
         if name == "count":
             return BIGINT
-        typer.refuse(node, f"{name}(*) is not possible here", code="E_FUNCTION_ARGUMENT", hint=hint)
+        typer.refuse(node, f"{name}(*) is not possible", code="E_FUNCTION_ARGUMENT", hint=hint)
     kind = typer.type_of(arguments[0])
-    if kind != NULL and not takes(function, kind):
+    # of NULL alone they make what they make of whole numbers
+    kind = BIGINT if kind == NULL else kind
+    if not function.takes(kind):
         _refuse_type(typer, arguments[0], name, kind)
     _check_parameters(typer, node, name, arguments[1:], hint)
     if function.chooses:
@@ -126,6 +130,12 @@ def _note_rows(typer: ExpressionTyper, node: exp.Anonymous, name: str, argument:
     note_chosen(node, chosen)
 
 
+def _wanted(function: AggregateFunction) -> str:
+    if function.at_most == 1:
+        return "one argument"
+    return f"{function.least} to {function.at_most} arguments"
+
+
 def _check_parameters(
     typer: ExpressionTyper,
     node: exp.Anonymous,
@@ -133,11 +143,22 @@ def _check_parameters(
     parameters: list[exp.Expr],
     hint: str,
 ) -> None:
+    """Check p and the algorithm of a percentile."""
     values = [typer.compile(p) for p in parameters]
-    if values and not (values[0].literal and is_percentage(values[0].value)):
-        typer.refuse(
-            node,
-            f"{name}() takes a percentage from 0 to 100, as a constant",
-            code="E_FUNCTION_ARGUMENT",
-            hint=hint,
-        )
+    possible = (_is_percentage, _is_algorithm)
+    for value, is_possible in zip(values, possible, strict=False):
+        if not value.literal or not is_possible(value.value):
+            typer.refuse(
+                node,
+                f"{name}() takes p from 0 to 100 and 'default' or 't-digest', both constants",
+                code="E_FUNCTION_ARGUMENT",
+                hint=hint,
+            )
+
+
+def _is_percentage(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 100
+
+
+def _is_algorithm(value: object) -> bool:
+    return str(value).lower() in _ALGORITHMS

@@ -67,7 +67,7 @@ def lower(tree: exp.Query) -> QueryPlan:
         return _lower_set(tree)
     if type(tree) is not exp.Select:
         raise _impossible(tree.key.upper())
-    return _lower_select(tree)
+    return lower_select(tree)
 
 
 def _impossible(what: str) -> SqlSemanticError:
@@ -90,7 +90,8 @@ def _lower_set(tree: exp.Query) -> SetOperation:
     )
 
 
-def _lower_select(tree: exp.Select) -> SelectPlan:
+def lower_select(tree: exp.Select) -> SelectPlan:
+    """Return the plan of one SELECT."""
     for key, value in tree.args.items():
         if value and key not in _CLAUSES:
             raise _impossible(key.upper())

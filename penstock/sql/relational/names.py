@@ -9,8 +9,8 @@ from typing import NoReturn
 from sqlglot import exp
 
 from penstock.sql.compile.compiler import nearest
-from penstock.sql.planning.binder import WINDOW_NAMES
 from penstock.sql.relational.relations import Alias, Output, Relation, SelectScope
+from penstock.sql.source_names import WINDOW_TYPES
 
 #: raises a semantic error at a node
 Refuse = Callable[..., NoReturn]
@@ -85,7 +85,7 @@ def _refuse_ambiguous(node: exp.Column, having: list[Relation], refuse: Refuse) 
 def _refuse_unknown(scope: SelectScope, node: exp.Column, refuse: Refuse) -> NoReturn:
     if node.table:
         _refuse_table(scope, node, refuse)
-    if node.name.lower() in WINDOW_NAMES:
+    if node.name.lower() in WINDOW_TYPES:
         refuse(
             node,
             f"{node.name} needs a window",

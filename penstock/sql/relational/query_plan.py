@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.functions.base import NULL
 from penstock.sql.relational.bindings import Binding
 from penstock.sql.relational.relations import Output, TableColumns
@@ -141,6 +142,20 @@ class SelectPlan:
     def outputs(self) -> tuple[Output, ...]:
         """The columns that it gives."""
         return tuple(item.output for item in self.items)
+
+
+@dataclass(frozen=True)
+class StreamSelect:
+    """The SELECT of a stream, or one of a query that has a window clause. `key_names` are what
+    PARTITION BY calls its keys, `written` are the items of `select` as the text has them; what
+    stands in `window` is bound, the values of `fill` are not.
+    """
+
+    select: SelectPlan
+    written: tuple[exp.Expr, ...]
+    key_names: tuple[str, ...] = ()
+    window: nodes.WindowClause | None = None
+    fill: nodes.Fill | None = None
 
 
 # ---------------------------------------------------------------- several queries

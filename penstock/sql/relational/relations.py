@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from penstock.sql.functions.base import BIGINT, TIMESTAMP
-from penstock.sql.planning.binder import TBNAME, TIME_ALIASES
+from penstock.sql.source_names import TBNAME, TIME_ALIASES
 from penstock.types import ColumnType
 
 #: columns that every table has and `*` leaves out
@@ -61,6 +61,10 @@ class Relation:
     def columns(self) -> tuple[Output, ...]:
         return self.table.columns
 
+    def is_called(self, name: str) -> bool:
+        """Tell if a query may call it *name*."""
+        return self.name.lower() == name.lower()
+
     def find(self, name: str) -> Output | None:
         """Return the column called *name*, in any case."""
         wanted = name.lower()
@@ -108,7 +112,7 @@ class SelectScope:
         """Return the relation called *name*, in any case."""
         for relation in self.relations:
             fits = not database or relation.table.database.lower() == database.lower()
-            if relation.name.lower() == name.lower() and fits:
+            if relation.is_called(name) and fits:
                 return relation
         return None
 

@@ -7,9 +7,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from penstock.sql.dialect import to_sql
 from penstock.sql.relational.companions import BY_TIME
 from penstock.sql.relational.names import Refuse
 from penstock.sql.relational.relations import Output, Relation, SelectScope
+
+#: longest name of a column of a result
+MAX_COLUMN_NAME_BYTES = 64
 
 
 def write_out(select: exp.Select, scope: SelectScope, refuse: Refuse) -> list[exp.Expr]:
@@ -21,6 +25,30 @@ def write_out(select: exp.Select, scope: SelectScope, refuse: Refuse) -> list[ex
 def output_name(item: exp.Expr) -> str:
     """Return the name that an item has in the answer."""
     return str(item.alias if isinstance(item, exp.Alias) else item.name)
+
+
+def written_name(item: exp.Expr) -> str:
+    """Return the name that an item has in a result: its own, or else its text, cut short."""
+    if isinstance(item, exp.Alias | exp.Column):
+        return output_name(item)
+    text = " ".join(str(item.meta.get("sql") or to_sql(item)).split())
+    return text.encode()[:MAX_COLUMN_NAME_BYTES].decode(errors="ignore")
+
+
+def column_reference(name: str, like: exp.Expr) -> exp.Expr:
+    """Return a column called *name* that stands where *like* does."""
+    node = exp.Column(this=exp.Identifier(this=name, quoted=False))
+    node.meta.update({k: v for k, v in like.meta.items() if k != "sql"})
+    return node
+
+
+def call_of_column(call: exp.Expr, name: str, like: exp.Expr) -> exp.Expr:
+    """Return *call*, which is of `*`, of the column *name*; it stands where *like* does."""
+    function = _name(call)
+    node = exp.Anonymous(this=function, expressions=[column_reference(name, like)])
+    node.meta.update(like.meta)
+    node.meta["sql"] = f"{function}({name})"
+    return node
 
 
 def rename_columns(

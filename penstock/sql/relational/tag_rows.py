@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from penstock.sql.planning.binder import TBNAME
 from penstock.sql.relational.names import Refuse
 from penstock.sql.relational.relations import Output, TableColumns, table_name
+from penstock.sql.source_names import TBNAME
 
 _OF_TAGS = "of_tags"
 _TBNAME = "tbname"

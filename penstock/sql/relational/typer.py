@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import polars as pl
 from sqlglot import exp
@@ -36,6 +36,7 @@ from penstock.udf import UserFunction
 _VALUE = pl.col("_value")
 #: binds a query inside an expression and returns its columns
 BindQuery = Callable[[exp.Query, SelectScope], tuple[Output, ...]]
+NodeTypes: TypeAlias = "dict[type[exp.Expr], Callable[[Any, Any], Compiled]]"
 
 
 class Counts(NamedTuple):
@@ -72,6 +73,9 @@ class Clause:
 class ExpressionTyper(Compiler):
     """Types the expressions of one SELECT."""
 
+    #: of an aggregate where none may stand, if HAVING and subqueries are none
+    way_out = ""
+
     def __init__(
         self,
         names_in_scope: SelectScope,
@@ -82,7 +86,7 @@ class ExpressionTyper(Compiler):
         source: Source,
         functions: Functions,
     ) -> None:
-        super().__init__(_NODES, {}, precision, timezone, source, functions, {})
+        super().__init__(self.node_types(), {}, precision, timezone, source, functions, {})
         self.names = names_in_scope
         self.bind_query = bind_query
         self.clause = Clause()
@@ -90,6 +94,10 @@ class ExpressionTyper(Compiler):
         self.inside = ""
         #: name of the function whose OVER is being typed
         self.over = ""
+
+    def node_types(self) -> NodeTypes:
+        """Return what types each type of node."""
+        return QUERY_NODES
 
     def value(self, kind: ColumnType) -> Compiled:
         """Return a value of *kind* that differs from row to row."""
@@ -277,7 +285,7 @@ def _go_together(left: ColumnType, right: ColumnType) -> bool:
     return (left.text and right.text) or (left.numeric and right.numeric)
 
 
-_NODES: dict[type[exp.Expr], Callable[[Any, Any], Compiled]] = {
+QUERY_NODES: NodeTypes = {
     **NODES,
     exp.Column: _column,
     exp.Anonymous: _call,

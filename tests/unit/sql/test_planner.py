@@ -135,6 +135,17 @@ def test_companions(view: MemoryView) -> None:
     assert outputs(made)[3] == ("n", "_a2 + 1", "DOUBLE")
 
 
+def test_the_name_of_a_key_stays_one_value_among_operators(view: MemoryView) -> None:
+    made = one(
+        "INTO o AS SELECT _wstart, max(k * 2), k * 3 FROM met WHERE k * 2 > 1"
+        " PARTITION BY a + 1 AS k INTERVAL(10s)",
+        view,
+    )
+    assert made.where == "(a + 1) * 2 > 1"
+    assert aggregates(made) == [("max", "(a + 1) * 2", "DOUBLE", None)]
+    assert [sql for _, sql, _ in outputs(made)] == ["_wstart", "_a0", "_k0 * 3"]
+
+
 def test_state_may_be_selected(view: MemoryView) -> None:
     made = one("INTO o AS SELECT _wstart, a, count(*) FROM d1 STATE_WINDOW(a)", view)
     assert aggregates(made)[0] == ("first", "a", "INT", None)

@@ -3,14 +3,13 @@ and window times.
 """
 
 from penstock.sql.planning.select.fill import fill_mode, plan_fill
-from penstock.sql.planning.select.items import HIDDEN, MAX_COLUMN_NAME_BYTES, SelectList
+from penstock.sql.planning.select.items import HIDDEN, SelectList
 from penstock.sql.planning.select.keys import PartitionKeys, plan_keys
 from penstock.sql.planning.select.rows import select_rows
 from penstock.sql.planning.select.window import WindowSelect
 
 __all__ = [
     "HIDDEN",
-    "MAX_COLUMN_NAME_BYTES",
     "PartitionKeys",
     "SelectList",
     "WindowSelect",

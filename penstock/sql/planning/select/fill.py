@@ -7,30 +7,30 @@ from sqlglot import exp
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Fill, FillMode, Output
-from penstock.sql.planning.binder import Binder
+from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.select.items import SelectList
+from penstock.sql.relational import StreamSelect
 
 
-def fill_mode(select: exp.Select) -> FillMode | None:
+def fill_mode(query: StreamSelect) -> FillMode | None:
     """Return the mode of FILL, if any; NULL_F and VALUE_F are NULL and VALUE in a stream."""
-    node = select.args.get("fill")
-    if node is None:
+    if query.fill is None:
         return None
-    mode: FillMode = node.args["mode"].removesuffix("_F").lower()
+    mode: FillMode = query.fill.args["mode"].removesuffix("_F").lower()
     return mode
 
 
-def plan_fill(binder: Binder, select: exp.Select, selection: SelectList) -> Fill:
+def plan_fill(context: PlanningContext, query: StreamSelect, selection: SelectList) -> Fill:
     """Plan FILL, with one value for each output that is made of aggregates."""
-    mode = fill_mode(select)
-    if mode is None:
+    mode = fill_mode(query)
+    node = query.fill
+    if node is None or mode is None:
         return Fill("none")
-    node = select.args["fill"]
-    if not isinstance(select.args.get("window"), nodes.IntervalWindow):
-        refuse(binder.statement, "E_FILL_WINDOW", node)
+    if not isinstance(query.window, nodes.IntervalWindow):
+        refuse(context.statement, "E_FILL_WINDOW", node)
     if any(a.function.startswith("user:") for a in selection.aggregates):
-        binder.refuse_query(
+        context.refuse_query(
             node,
             "FILL cannot make up values of a user-defined aggregate",
             "leave FILL out, or use an aggregate of the dialect",
@@ -41,21 +41,22 @@ def plan_fill(binder: Binder, select: exp.Select, selection: SelectList) -> Fill
     takes_value = selection.takes_values()
     wanted = sum(takes_value)
     if len(values) != wanted:
-        refuse(binder.statement, "E_FILL_VALUES", node, given=len(values), wanted=wanted)
+        refuse(context.statement, "E_FILL_VALUES", node, given=len(values), wanted=wanted)
     texts = iter(values)
     outputs = zip(selection.outputs, takes_value, strict=True)
     return Fill(
         "value",
         tuple(
-            _fill_value(binder, next(texts), output) if takes else None for output, takes in outputs
+            _fill_value(context, next(texts), output) if takes else None
+            for output, takes in outputs
         ),
     )
 
 
-def _fill_value(binder: Binder, node: exp.Expr, output: Output) -> str:
-    value = binder.compile(node, {})
+def _fill_value(context: PlanningContext, node: exp.Expr, output: Output) -> str:
+    value = context.compile(node, {})
     if not value.literal:
-        raise binder.statement.error(
+        raise context.statement.error(
             "a FILL value must be a constant",
             node,
             code="E_FILL_VALUES",
@@ -65,7 +66,7 @@ def _fill_value(binder: Binder, node: exp.Expr, output: Output) -> str:
         try:
             float(value.value)
         except ValueError:
-            raise binder.statement.error(
+            raise context.statement.error(
                 f"'{value.value}' does not fit column {output.name}",
                 node,
                 code="E_FILL_VALUES",

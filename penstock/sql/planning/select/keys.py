@@ -1,4 +1,4 @@
-"""PARTITION BY, bound to the source."""
+"""PARTITION BY in plan terms."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Key
-from penstock.sql.planning.binder import Binder
-from penstock.sql.planning.select.items import without_alias
-from penstock.types import ColumnType
+from penstock.sql.planning.context import PlanningContext
+from penstock.sql.relational import StreamSelect
+from penstock.sql.relational.stream_names import as_text, strip_parentheses, type_of
 
 
 @dataclass
 class PartitionKeys:
-    """PARTITION BY, bound. `texts` maps the canonical text of each key to its place."""
+    """PARTITION BY, planned. `texts` maps the canonical text of each key to its place."""
 
     items: tuple[Key, ...] = ()
-    nodes: tuple[exp.Expr, ...] = ()
     texts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -29,6 +27,8 @@ class PartitionKeys:
 
     def place(self, bound: exp.Expr) -> int | None:
         """Return the place of the key that an expression is."""
+        if not self.texts:
+            return None
         return self.texts.get(to_sql(strip_parentheses(bound)))
 
     def place_of_alias(self, name: str) -> int | None:
@@ -39,43 +39,29 @@ class PartitionKeys:
         return None
 
 
-def strip_parentheses(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
-def plan_keys(binder: Binder, clause: nodes.PartitionBy | None) -> PartitionKeys:
-    """Bind PARTITION BY and make its aliases known to the binder."""
+def plan_keys(context: PlanningContext, query: StreamSelect) -> PartitionKeys:
+    """Plan PARTITION BY."""
     keys = PartitionKeys()
     items = []
-    bound_nodes = []
-    for i, item in enumerate(clause.expressions if clause else []):
-        alias = item.alias if isinstance(item, exp.Alias) else ""
-        bound = strip_parentheses(binder.bind(without_alias(item)))
-        text = to_sql(bound)
-        name = bound.name if isinstance(bound, exp.Column) else item.meta.get("sql", text)
-        bound, kind = _without_json(binder, item, bound)
-        keys.texts.setdefault(text, i)
-        items.append(Key(alias or name, to_sql(bound), kind))
-        bound_nodes.append(bound)
-        if alias:
-            binder.aliases.setdefault(alias.lower(), bound)
+    bound = query.select.partition_by
+    for place, (name, node) in enumerate(zip(query.key_names, bound, strict=True)):
+        key = strip_parentheses(node)
+        keys.texts.setdefault(to_sql(key), place)
+        kind = type_of(key)
+        if kind.kind == "JSON":
+            _refuse_tag(context, key)
+            key = as_text(key)
+            kind = type_of(key)
+        items.append(Key(name, to_sql(key), kind))
     keys.items = tuple(items)
-    keys.nodes = tuple(bound_nodes)
     return keys
 
 
-def _without_json(binder: Binder, item: exp.Expr, bound: exp.Expr) -> tuple[exp.Expr, ColumnType]:
-    """Return a key and its type; a value from JSON is text from here on."""
-    kind = binder.compile(bound).type
-    if kind.kind != "JSON":
-        return bound, kind
-    if isinstance(bound, exp.Column):
-        binder.refuse_query(
-            item,
+def _refuse_tag(context: PlanningContext, key: exp.Expr) -> None:
+    """Refuse a whole JSON tag; a value from JSON is text from here on."""
+    if isinstance(key, exp.Column):
+        context.refuse_query(
+            key,
             "a JSON tag cannot be a partition key",
             "take a value out of it: tag->'key'",
         )
-    kind = ColumnType("VARCHAR", length=4096)
-    return exp.Cast(this=bound, to=nodes.TypeName(this=str(kind))), kind

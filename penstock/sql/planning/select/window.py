@@ -2,90 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from penstock.sql.dialect import to_sql
-from penstock.sql.functions import AGGREGATES, REGISTRY
-from penstock.sql.functions.time import NOW
-from penstock.sql.plan import Aggregate, Output, State, Window
-from penstock.sql.planning.binder import TIMESTAMP, Binder
-from penstock.sql.planning.select.aggregates import WINDOW_TYPES, AggregateCalls
-from penstock.sql.planning.select.items import (
-    SelectList,
-    column_reference,
-    expand_items,
-    output_name,
-    without_alias,
-)
-from penstock.sql.planning.select.keys import PartitionKeys, strip_parentheses
-from penstock.types import ColumnType
+from penstock.sql.functions import AGGREGATES
+from penstock.sql.plan import Aggregate, State, Window
+from penstock.sql.planning.context import PlanningContext
+from penstock.sql.planning.select.aggregates import AggregateCalls
+from penstock.sql.planning.select.items import SelectList, output_of
+from penstock.sql.planning.select.keys import PartitionKeys
+from penstock.sql.relational import StreamSelect
+from penstock.sql.relational.select_list import column_reference
+from penstock.sql.relational.stream_names import strip_parentheses, type_of
+from penstock.sql.source_names import WINDOW_TYPES
 
 
 class WindowSelect:
     """Takes the select list of a stream with a window apart."""
 
-    def __init__(self, binder: Binder, keys: PartitionKeys, window: Window) -> None:
-        self._binder = binder
+    def __init__(self, context: PlanningContext, keys: PartitionKeys, window: Window) -> None:
+        self._context = context
         self._keys = keys
         self._window = window
         self._selection = SelectList()
-        self._calls = AggregateCalls(binder, self._selection.aggregates)
+        self._calls = AggregateCalls(context, self._selection.aggregates)
         #: plain columns beside aggregates: place among the aggregates, and the select item
         self._companions: list[tuple[int, exp.Expr]] = []
-        key_types = {f"_k{i}": k.type for i, k in enumerate(keys.items)}
-        self._plan_types: dict[str, ColumnType] = key_types | WINDOW_TYPES | {NOW: TIMESTAMP}
 
-    def run(self, select: exp.Select) -> SelectList:
+    def run(self, query: StreamSelect) -> SelectList:
         """Return aggregates and outputs of the whole list."""
-        items = expand_items(select, self._binder)
-        lowered = [self._lower(self._binder.bind(without_alias(i)), i) for i in items]
+        items = query.select.items
+        lowered = [
+            self._lower(item.expression, written)
+            for item, written in zip(items, query.written, strict=True)
+        ]
         if all(a.function == "companion" for a in self._selection.aggregates):
-            self._refuse_unknown(lowered)
-            self._binder.refuse_query(
-                items[0],
+            self._context.refuse_query(
+                query.written[0],
                 "a window needs at least one aggregate",
                 "add one, such as count(*) or last(column)",
             )
-        self._attach_companions(lowered)
-        types = {a.name: a.type for a in self._selection.aggregates}
-        for item, bound in zip(items, lowered, strict=True):
-            self._add_output(item, bound, types)
+        self._attach_companions()
+        aggregates = {a.name for a in self._selection.aggregates if not self._is_tag_of_query(a)}
+        for item, over_plan, written in zip(items, lowered, query.written, strict=True):
+            hint = "write CAST(… AS VARCHAR(…)) around it"
+            output = output_of(self._context, item, over_plan, hint)
+            filled = any(c.name in aggregates for c in over_plan.find_all(exp.Column))
+            self._selection.add(written, output, filled=filled)
         return self._selection
-
-    def _refuse_unknown(self, lowered: Sequence[exp.Expr]) -> None:
-        """Refuse a function that does not exist: it may be a misspelt aggregate."""
-        for bound in lowered:
-            for call in bound.find_all(exp.Anonymous):
-                name = str(call.this).lower()
-                if name not in REGISTRY and self._binder.function(name) is None:
-                    self._binder.compile(call)
-
-    def _add_output(
-        self, item: exp.Expr, bound: exp.Expr, aggregates: dict[str, ColumnType]
-    ) -> None:
-        kind = self._binder.compile(bound, self._plan_types | aggregates).type
-        plain = without_alias(item)
-        shown = self._binder.bind(plain) if isinstance(plain, exp.Column) else plain
-        if kind.kind == "JSON":
-            self._binder.refuse_query(
-                item,
-                "a result column cannot be JSON",
-                "write CAST(… AS VARCHAR(…)) around it",
-            )
-        of_tables = {a.name for a in self._selection.aggregates if self._is_tag_of_query(a)}
-        filled = any(
-            c.name in aggregates and c.name not in of_tables for c in bound.find_all(exp.Column)
-        )
-        output = Output(output_name(item, shown), to_sql(bound), kind)
-        self._selection.add(item, output, filled=filled)
 
     # ---------------------------------------------------------------- lowering
 
     def _lower(self, node: exp.Expr, item: exp.Expr) -> exp.Expr:
-        """Return *node* (bound) over plan names: keys, window times and aggregates replaced."""
+        """Return *node* (bound), which stays as it is, over plan names: keys, window times and
+        aggregates replaced.
+        """
         place = self._keys.place(node)
         if place is not None:
             return column_reference(f"_k{place}", node)
@@ -99,19 +72,18 @@ class WindowSelect:
             return self._calls.add(
                 "first",
                 to_sql(strip_parentheses(node)),
-                self._binder.compile(node).type,
+                type_of(node),
                 (),
                 node,
             )
-        for key, value in list(node.args.items()):
-            if isinstance(value, exp.Expr):
-                node.set(key, self._lower(value, item))
-            elif isinstance(value, list):
-                node.set(key, [self._lower_element(v, item) for v in value])
-        return node
+        made = type(node)(**{k: self._lower_part(v, item) for k, v in node.args.items()})
+        made.meta.update(node.meta)
+        return made
 
-    def _lower_element(self, element: object, item: exp.Expr) -> object:
-        return self._lower(element, item) if isinstance(element, exp.Expr) else element
+    def _lower_part(self, part: object, item: exp.Expr) -> object:
+        if isinstance(part, list):
+            return [self._lower_part(element, item) for element in part]
+        return self._lower(part, item) if isinstance(part, exp.Expr) else part
 
     def _lower_call(self, node: exp.Anonymous) -> exp.Expr | None:
         """Return an aggregate or `_group_key` over plan names, or None for another function."""
@@ -120,7 +92,7 @@ class WindowSelect:
             return self._group_key(node)
         if name in AGGREGATES:
             return self._calls.add_call(AGGREGATES[name], node)
-        user = self._binder.function(name)
+        user = self._context.function(name)
         if user is not None and user.aggregate:
             return self._calls.add_user_call(user, node)
         return None
@@ -135,15 +107,14 @@ class WindowSelect:
         if place is None:
             keys = ", ".join(k.sql for k in self._keys.items)
             hint = f"one of: {keys}" if keys else "add PARTITION BY"
-            self._binder.refuse_query(
+            self._context.refuse_query(
                 node, "_group_key() takes an expression of PARTITION BY", hint
             )
         return column_reference(f"_k{place}", node)
 
     def _lower_column(self, node: exp.Column, item: exp.Expr) -> exp.Expr:
-        if node.name in WINDOW_TYPES or node.name == NOW:
-            return node
-        kind = self._binder.compile(node).type
+        if node.name in WINDOW_TYPES:
+            return column_reference(node.name, node)
         aggregates = self._selection.aggregates
         sql = to_sql(node)
         for known in aggregates:
@@ -151,16 +122,15 @@ class WindowSelect:
                 return column_reference(known.name, node)
         name = f"_a{len(aggregates)}"
         self._companions.append((len(aggregates), item))
-        aggregates.append(Aggregate(name, "companion", sql, kind))
+        aggregates.append(Aggregate(name, "companion", sql, type_of(node)))
         return column_reference(name, node)
 
     # ---------------------------------------------------------------- columns beside aggregates
 
-    def _attach_companions(self, lowered: Sequence[exp.Expr]) -> None:
+    def _attach_companions(self) -> None:
         """Give each plain column the row of the one aggregate that chooses a row."""
         if not self._companions:
             return
-        self._refuse_unknown(lowered)
         aggregates = self._selection.aggregates
         choosers = [a for a in aggregates if _chooses_row(a)]
         for index, item in self._companions:
@@ -178,9 +148,9 @@ class WindowSelect:
 
     def _is_tag_of_query(self, aggregate: Aggregate) -> bool:
         """Tell if a query takes a tag beside PARTITION BY tbname."""
-        tags = {tag.name for tag in self._binder.source.tags}
+        tags = {tag.name for tag in self._context.source.tags}
         return (
-            self._binder.statement.of_query
+            self._context.statement.of_query
             and self._keys.by_table
             and aggregate.sql in tags
             and aggregate.function in ("companion", "last_row")
@@ -188,7 +158,7 @@ class WindowSelect:
 
     def _refuse_companion(self, item: exp.Expr, column: Aggregate, choosers: int) -> None:
         count = f"the list has {choosers}" if choosers else "the list has none"
-        self._binder.refuse_query(
+        self._context.refuse_query(
             item,
             f"column {column.sql} stands beside aggregates, which only one min, max, first or last"
             f" allows ({count})",

@@ -55,7 +55,7 @@ def _check_usable(request: TargetRequest, table: TableDef) -> None:
             table=request.shown,
             kind=kinds[table.kind],
         )
-    if table.id == request.binder.source.id:
+    if table.id == request.context.source.id:
         refuse(statement, "E_TARGET_IS_SOURCE", request.name, table=request.shown)
     _check_unused(request, table)
     if statement.tags is not None and any(t.type is not None for t in statement.tags):
@@ -84,7 +84,7 @@ def _check_composite_key(
     request: TargetRequest, table: TableDef, column_of: tuple[str | None, ...]
 ) -> None:
     statement = request.statement
-    source = request.binder.source
+    source = request.context.source
     if table.key_column and column_of[1] is None:
         refuse(
             statement,

@@ -6,7 +6,6 @@ from sqlglot import exp
 
 from penstock.sql.plan import Column, Output, Target
 from penstock.sql.planning.refusals import refuse
-from penstock.sql.planning.select import MAX_COLUMN_NAME_BYTES
 from penstock.sql.planning.target.request import (
     PlannedTarget,
     TargetRequest,
@@ -15,6 +14,7 @@ from penstock.sql.planning.target.request import (
 )
 from penstock.sql.planning.target.tags import MAX_COLUMNS, MAX_TAGS, RESERVED, plan_new_tags
 from penstock.sql.planning.view import TableDef
+from penstock.sql.relational.select_list import MAX_COLUMN_NAME_BYTES
 from penstock.sql.statements import CreateStream, Name
 
 _KEY_KINDS = ("INT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED", "VARCHAR")
@@ -43,7 +43,7 @@ def plan_new(
     )
     _check_names(request, columns, tags)
     key = _composite_key(request, columns)
-    precision = request.view.precision(request.database) or request.binder.source.precision
+    precision = request.view.precision(request.database) or request.context.source.precision
     definition = TableDef(
         target_id, request.database, request.name.name, "stable", columns, tags, precision, key
     )
@@ -122,7 +122,7 @@ def _composite_key(request: TargetRequest, columns: tuple[Column, ...]) -> str |
     """Return the composite key of a new table: asked for in the column list, or the source's own
     where rows pass through.
     """
-    passing = not request.windowed and request.binder.source.key_column
+    passing = not request.windowed and request.context.source.key_column
     if not _asks_for_key(request.statement) and not passing:
         return None
     if len(columns) < 2 or columns[1].type.kind not in _KEY_KINDS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.sql.plan import Output, Target
-from penstock.sql.planning.binder import Binder
+from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.select import PartitionKeys, SelectList
 from penstock.sql.planning.view import SchemaView, TableDef
@@ -26,7 +26,7 @@ class TargetRequest:
     """Everything that decides about the target of a statement."""
 
     statement: CreateStream
-    binder: Binder
+    context: PlanningContext
     view: SchemaView
     database: str
     keys: PartitionKeys

@@ -5,19 +5,22 @@ from __future__ import annotations
 from sqlglot import exp
 
 from penstock.sql.dialect import to_sql
+from penstock.sql.planning.forbidden import check_functions
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.target.request import TargetRequest
+from penstock.sql.relational.stream_names import spell
 
 
 def plan_subtable(request: TargetRequest) -> str | None:
     """Return SUBTABLE's expression over `_k0…`, if there is one."""
     node = request.statement.subtable
-    binder = request.binder
+    context = request.context
     if node is None:
         return None
     columns = {f"_k{i}": k.type for i, k in enumerate(request.keys.items)}
-    lowered = _over_keys(request, binder.bind(node))
-    kind = binder.compile(lowered, columns).type
+    check_functions(request.statement, node)
+    lowered = _over_keys(request, spell(node, context.relation, context.refuse))
+    kind = context.compile(lowered, columns).type
     if kind.kind != "VARCHAR":
         refuse(request.statement, "E_SUBTABLE_TYPE", node, type=kind)
     return to_sql(lowered)

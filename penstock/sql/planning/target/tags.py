@@ -9,9 +9,9 @@ from typing import Literal
 
 from penstock.sql.plan import Column
 from penstock.sql.planning.refusals import refuse
-from penstock.sql.planning.select import MAX_COLUMN_NAME_BYTES
 from penstock.sql.planning.target.request import TargetRequest, check_name
 from penstock.sql.planning.view import TableDef
+from penstock.sql.relational.select_list import MAX_COLUMN_NAME_BYTES
 from penstock.sql.statements import Name, TargetTag
 from penstock.types import ColumnType
 

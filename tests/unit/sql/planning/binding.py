@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
-from penstock.sql.planning.binder import Binder
+from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.select import (
     PartitionKeys,
     SelectList,
@@ -20,6 +20,7 @@ from penstock.sql.planning.select import (
 from penstock.sql.planning.target.request import TargetRequest
 from penstock.sql.planning.view import TableDef
 from penstock.sql.planning.windows import plan_window
+from penstock.sql.relational import StreamSelect
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -61,9 +62,14 @@ def statement(tail: str, head: str = "") -> CreateStream:
     return made
 
 
-def binder(made: CreateStream, source: TableDef = MET) -> Binder:
-    """A binder of *made* to *source*, whatever its FROM says."""
-    return Binder(made, source, (source.name, "m"), "UTC", _FUNCTIONS.get)
+def context(made: CreateStream, source: TableDef = MET) -> PlanningContext:
+    """The context of *made* over *source*, whatever its FROM says."""
+    return PlanningContext(made, source, (source.name, "m"), "UTC", _FUNCTIONS.get)
+
+
+def bound(made: CreateStream, source: TableDef = MET) -> StreamSelect:
+    """The bound SELECT of *made* over *source*."""
+    return context(made, source).bind(select_of(made))
 
 
 def select_of(made: CreateStream) -> exp.Select:
@@ -71,8 +77,8 @@ def select_of(made: CreateStream) -> exp.Select:
     return made.query
 
 
-def keys_of(made: CreateStream, bound: Binder) -> PartitionKeys:
-    return plan_keys(bound, select_of(made).args.get("partition_by"))
+def keys_of(made: CreateStream, source: TableDef = MET) -> PartitionKeys:
+    return plan_keys(context(made, source), bound(made, source))
 
 
 def select_list(made: CreateStream, source: TableDef = MET) -> tuple[SelectList, PartitionKeys]:
@@ -85,16 +91,15 @@ def request(
     made: CreateStream, view: MemoryView | None = None, source: TableDef = MET
 ) -> TargetRequest:
     """All that decides about the target of *made*."""
-    bound = binder(made, source)
-    keys = keys_of(made, bound)
-    select = select_of(made)
-    node = select.args.get("window")
-    if node is None:
-        listed = select_rows(bound, select)
+    of = context(made, source)
+    query = of.bind(select_of(made))
+    keys = plan_keys(of, query)
+    if query.window is None:
+        listed = select_rows(of, query)
     else:
-        listed = WindowSelect(bound, keys, plan_window(node, bound)).run(select)
+        listed = WindowSelect(of, keys, plan_window(query.window, of)).run(query)
     return TargetRequest(
-        made, bound, view or MemoryView(), "db", keys, listed, windowed=node is not None
+        made, of, view or MemoryView(), "db", keys, listed, windowed=query.window is not None
     )
 
 

@@ -11,7 +11,7 @@ from penstock.sql.plan import Count, Duration, Event, Interval, Session, State, 
 from penstock.sql.planning.options import DEFAULT_RECALCULATE, PlannedOptions, plan_options
 from penstock.sql.planning.view import TableDef
 from penstock.types import ColumnType
-from tests.unit.sql.planning.binding import MET, PLAIN, binder, refused_at, statement
+from tests.unit.sql.planning.binding import MET, PLAIN, context, refused_at, statement
 
 S10 = Duration(10, "s")
 TUMBLING = Interval(S10, S10)
@@ -33,7 +33,7 @@ def options(
     sliding: bool = False,
 ) -> PlannedOptions:
     made = statement(f"1 FROM p {_clause(window)}", head)
-    return plan_options(binder(made, source), window, by_table, fill, sliding)
+    return plan_options(context(made, source), window, by_table, fill, sliding)
 
 
 def _clause(window: Window | None) -> str:
@@ -165,9 +165,9 @@ def test_what_does_not_go_together_is_refused_where_it_stands(
 ) -> None:
     window = given.get("window", TUMBLING)
     made = statement(f"1 FROM p {_clause(window)}", head)
-    bound = binder(made, given.get("source", PLAIN))
+    of = context(made, given.get("source", PLAIN))
     sliding = given.get("sliding", False)
-    call = lambda: plan_options(bound, window, False, given.get("fill"), sliding)  # noqa: E731
+    call = lambda: plan_options(of, window, False, given.get("fill"), sliding)  # noqa: E731
     assert refused_at(made, call) == (code, at)
 
 

@@ -9,13 +9,15 @@ import pytest
 from penstock.sql.plan import Count, Duration, Event, Interval, Session, State, Window
 from penstock.sql.planning.windows import MOST_WINDOWS_PER_ROW, check_length, plan_window
 from penstock.types import ColumnType
-from tests.unit.sql.planning.binding import MET, binder, refused_at, select_of, statement
+from tests.unit.sql.planning.binding import MET, bound, context, refused_at, statement
 
 
 def window(clause: str, precision: str = "ms") -> Window:
     made = statement(f"count(*) FROM met {clause}")
     source = dataclasses.replace(MET, precision=precision)
-    return plan_window(select_of(made).args["window"], binder(made, source))
+    node = bound(made, source).window
+    assert node is not None
+    return plan_window(node, context(made, source))
 
 
 def length(text: str) -> Duration:
@@ -96,8 +98,9 @@ def test_a_clause_beyond_a_limit_is_refused_where_it_stands(
     clause: str, code: str, at: str
 ) -> None:
     made = statement(f"count(*) FROM met {clause}")
-    node = select_of(made).args["window"]
-    assert refused_at(made, lambda: plan_window(node, binder(made))) == (code, at[:12])
+    node = bound(made).window
+    assert node is not None
+    assert refused_at(made, lambda: plan_window(node, context(made))) == (code, at[:12])
 
 
 def test_whole_ticks_depend_on_the_precision() -> None:
@@ -106,8 +109,8 @@ def test_whole_ticks_depend_on_the_precision() -> None:
 
 def test_a_length_is_fixed_and_of_whole_ticks() -> None:
     made = statement("1 FROM met")
-    bound = binder(made)
-    assert check_length(bound, length("1w"), "WATERMARK", None) == length("1w")
-    assert refused_at(made, lambda: check_length(bound, length("1n"), "X", 0))[0] == "E_DURATION"
-    code = refused_at(made, lambda: check_length(bound, length("1u"), "X", 0))[0]
+    of = context(made)
+    assert check_length(of, length("1w"), "WATERMARK", None) == length("1w")
+    assert refused_at(made, lambda: check_length(of, length("1n"), "X", 0))[0] == "E_DURATION"
+    code = refused_at(made, lambda: check_length(of, length("1u"), "X", 0))[0]
     assert code == "E_INTERVAL_PRECISION"

@@ -13,7 +13,7 @@ from penstock.sql.plan import Aggregate
 from penstock.sql.planning.select.aggregates import AggregateCalls
 from penstock.sql.planning.view import TableDef
 from penstock.types import ColumnType
-from tests.unit.sql.planning.binding import MET, MIDDLE, TAGGED, binder, statement
+from tests.unit.sql.planning.binding import MET, MIDDLE, TAGGED, bound, context, statement
 from tests.unit.sql.reading import refusal
 
 INT = ColumnType("INT")
@@ -22,10 +22,10 @@ INT = ColumnType("INT")
 def add(text: str, source: TableDef = MET) -> Aggregate:
     """The aggregate that a bound call makes."""
     collected: list[Aggregate] = []
-    bound = binder(statement(f"{text} FROM met"), source)
-    node: Any = bound.bind(parse_expression(text))
+    made_of = statement(f"{text} FROM met INTERVAL(1s)")
+    node: Any = bound(made_of, source).select.items[0].expression
     name = str(node.this).lower()
-    calls = AggregateCalls(bound, collected)
+    calls = AggregateCalls(context(made_of, source), collected)
     if name == "middle":
         made = calls.add_user_call(MIDDLE, node)
     else:
@@ -64,7 +64,7 @@ def test_a_call_becomes_an_aggregate(
 
 def test_an_equal_one_is_named_and_another_added() -> None:
     collected: list[Aggregate] = []
-    calls = AggregateCalls(binder(statement("1 FROM met")), collected)
+    calls = AggregateCalls(context(statement("1 FROM met")), collected)
     node = parse_expression("a")
     names = [
         calls.add(function, sql, INT, parameters, node).name
@@ -94,12 +94,14 @@ def test_an_equal_one_is_named_and_another_added() -> None:
         ("middle(d, 1)", "E_FUNCTION_ARGUMENT", "Middle() takes one argument"),
         ("middle(*)", "E_FUNCTION_ARGUMENT", "Middle() takes one argument"),
         ("count(DISTINCT amps)", "E_UNSUPPORTED_QUERY", "AS SELECT: count(DISTINCT …) must keep"),
-        ("sum(_wduration)", "E_UNSUPPORTED_QUERY", "AS SELECT: _wduration is known only when"),
-        ("middle(_wend)", "E_UNSUPPORTED_QUERY", "AS SELECT: _wend is known only when"),
+        ("sum(_wduration)", "E_UNSUPPORTED_QUERY", "_wduration is known only when the window is"),
+        ("middle(_wend)", "E_UNSUPPORTED_QUERY", "_wend is known only when the window is"),
         ("sum(s)", "E_TYPE", "sum() needs a number, not VARCHAR(20)"),
         ("avg(ts)", "E_TYPE", "avg() needs a number, not TIMESTAMP"),
         ("spread(s)", "E_TYPE", "spread() needs a number, not VARCHAR(20)"),
-        ("sum(max(b))", "E_AGGREGATE_HERE", "max() is an aggregate"),
+        ("sum(max(b))", "E_AGGREGATE_HERE", "max() cannot stand inside sum()"),
+        ("middle(max(d))", "E_AGGREGATE_HERE", "max() cannot stand inside Middle()"),
+        ("max(middle(d))", "E_AGGREGATE_HERE", "Middle() cannot stand inside max()"),
     ],
 )
 def test_a_call_that_cannot_be_computed_is_refused(text: str, code: str, message: str) -> None:

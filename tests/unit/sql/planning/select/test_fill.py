@@ -6,7 +6,7 @@ import pytest
 
 from penstock.sql.plan import Fill
 from penstock.sql.planning.select.fill import fill_mode, plan_fill
-from tests.unit.sql.planning.binding import binder, refused_at, select_list, select_of, statement
+from tests.unit.sql.planning.binding import bound, context, refused_at, select_list, statement
 from tests.unit.sql.reading import refusal
 
 HEAD = "_wstart, count(*), last(s) AS name, 7, ta FROM met PARTITION BY ta INTERVAL(1s)"
@@ -25,13 +25,13 @@ HEAD = "_wstart, count(*), last(s) AS name, 7, ta FROM met PARTITION BY ta INTER
     ],
 )
 def test_a_mode_is_read(clause: str, mode: str | None) -> None:
-    assert fill_mode(select_of(statement(f"1 FROM met INTERVAL(1s) {clause}"))) == mode
+    assert fill_mode(bound(statement(f"1 FROM met INTERVAL(1s) {clause}"))) == mode
 
 
 def fill(clause: str, head: str = HEAD) -> Fill:
     made = statement(f"{head} {clause}")
     listed, _ = select_list(made)
-    return plan_fill(binder(made), select_of(made), listed)
+    return plan_fill(context(made), bound(made), listed)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_cannot_fill_is_refused_where_it_stands(
 ) -> None:
     made = statement(f"{head} {clause}")
     listed, _ = select_list(made)
-    call = lambda: plan_fill(binder(made), select_of(made), listed)  # noqa: E731
+    call = lambda: plan_fill(context(made), bound(made), listed)  # noqa: E731
     assert refused_at(made, call) == (code, at)
 
 

@@ -7,16 +7,16 @@ import pytest
 from penstock.sql.compile.expression import parse_expression
 from penstock.sql.dialect import to_sql
 from penstock.sql.plan import Key
-from penstock.sql.planning.select.keys import PartitionKeys, plan_keys, strip_parentheses
+from penstock.sql.planning.select.keys import PartitionKeys
 from penstock.sql.planning.view import TableDef
+from penstock.sql.relational.stream_names import strip_parentheses
 from penstock.types import ColumnType
 from tests.unit.sql.planning.binding import (
     MET,
     TAGGED,
-    binder,
+    bound,
     keys_of,
     refused_at,
-    select_of,
     statement,
 )
 
@@ -25,11 +25,11 @@ INT = ColumnType("INT")
 
 def keys(clause: str, source: TableDef = MET) -> PartitionKeys:
     made = statement(f"1 FROM met PARTITION BY {clause}")
-    return keys_of(made, binder(made, source))
+    return keys_of(made, source)
 
 
 def test_without_a_clause_there_is_one_group() -> None:
-    found = plan_keys(binder(statement("1 FROM met")), None)
+    found = keys_of(statement("1 FROM met"))
     assert (found.items, found.by_table) == ((), False)
 
 
@@ -61,10 +61,11 @@ def test_a_key_is_found_by_its_expression_and_by_its_name() -> None:
 
 
 def test_an_alias_is_known_behind_the_clause_but_not_before() -> None:
-    made = statement("1 FROM met PARTITION BY ta + 1 AS k, ta AS k")
-    bound = binder(made)
-    plan_keys(bound, select_of(made).args["partition_by"])
-    assert to_sql(bound.bind(parse_expression("K"))) == "ta + 1"
+    query = bound(statement("K, met.b FROM met PARTITION BY ta + 1 AS k, ta AS k, k AS b"))
+    assert [to_sql(item.expression) for item in query.select.items] == ["ta + 1", "b"]
+    assert [to_sql(key) for key in query.select.partition_by] == ["ta + 1", "ta", "ta + 1"]
+    before = statement("1 FROM met PARTITION BY k + 1, ta AS k")
+    assert refused_at(before, lambda: bound(before)) == ("E_UNKNOWN_COLUMN", "k + 1, ta AS")
 
 
 def test_a_value_from_json_becomes_text() -> None:
@@ -74,10 +75,10 @@ def test_a_value_from_json_becomes_text() -> None:
 
 def test_a_whole_json_tag_is_no_key() -> None:
     made = statement("1 FROM met PARTITION BY ta, j")
-    code, at = refused_at(made, lambda: keys_of(made, binder(made, TAGGED)))
+    code, at = refused_at(made, lambda: keys_of(made, TAGGED))
     assert code == "E_UNKNOWN_COLUMN"
     alone = statement("1 FROM met PARTITION BY j")
-    assert refused_at(alone, lambda: keys_of(alone, binder(alone, TAGGED))) == (
+    assert refused_at(alone, lambda: keys_of(alone, TAGGED)) == (
         "E_UNSUPPORTED_QUERY",
         "j",
     )

@@ -6,12 +6,12 @@ import pytest
 
 from penstock.sql.planning.select.rows import select_rows
 from penstock.sql.planning.view import TableDef
-from tests.unit.sql.planning.binding import MET, TAGGED, binder, refused_at, select_of, statement
+from tests.unit.sql.planning.binding import MET, TAGGED, bound, context, refused_at, statement
 
 
 def outputs(items: str, source: TableDef = MET) -> list[tuple[str, str, str]]:
     made = statement(f"{items} FROM met")
-    listed = select_rows(binder(made, source), select_of(made))
+    listed = select_rows(context(made, source), bound(made, source))
     assert listed.filled == [False] * len(listed.outputs)
     assert not listed.aggregates
     return [(o.name, o.sql, str(o.type)) for o in listed.outputs]
@@ -38,8 +38,8 @@ def test_a_value_from_json_may_be_a_column_once_it_is_text() -> None:
     ("items", "code", "at"),
     [
         ("ts, 1 + count(*)", "E_NONWINDOW_AGG", "count(*) FRO"),
-        ("ts, _wstart", "E_UNSUPPORTED_QUERY", "_wstart FROM"),
-        ("ts, _wend - 1", "E_UNSUPPORTED_QUERY", "_wend - 1 FR"),
+        ("ts, _wstart", "E_UNKNOWN_COLUMN", "_wstart FROM"),
+        ("ts, _wend - 1", "E_UNKNOWN_COLUMN", "_wend - 1 FR"),
         ("ts, j", "E_UNSUPPORTED_QUERY", "j FROM met"),
         ("ts, j -> 'k'", "E_UNSUPPORTED_QUERY", "j -> 'k' FRO"),
         ("ts, nosuch", "E_UNKNOWN_COLUMN", "nosuch FROM "),
@@ -47,5 +47,5 @@ def test_a_value_from_json_may_be_a_column_once_it_is_text() -> None:
 )
 def test_what_needs_a_window_is_refused(items: str, code: str, at: str) -> None:
     made = statement(f"{items} FROM met")
-    call = lambda: select_rows(binder(made, TAGGED), select_of(made))  # noqa: E731
+    call = lambda: select_rows(context(made, TAGGED), bound(made, TAGGED))  # noqa: E731
     assert refused_at(made, call) == (code, at)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.plan import Duration, Interval
-from penstock.sql.planning.select.keys import plan_keys
 from penstock.sql.planning.select.window import WindowSelect
 from penstock.sql.planning.view import TableDef
 from tests.unit.sql.planning.binding import (
     MET,
     TAGGED,
-    binder,
+    bound,
+    context,
+    keys_of,
     refused_at,
     select_list,
-    select_of,
     statement,
 )
 
@@ -105,10 +105,9 @@ def test_no_result_column_is_json() -> None:
 
 def test_a_select_list_is_taken_apart_for_any_window() -> None:
     made = statement("max(b), amps FROM met PARTITION BY ta INTERVAL(1s)")
-    bound = binder(made)
-    keys = plan_keys(bound, select_of(made).args["partition_by"])
     second = Duration(1, "s")
-    listed = WindowSelect(bound, keys, Interval(second, second)).run(select_of(made))
+    taking = WindowSelect(context(made), keys_of(made), Interval(second, second))
+    listed = taking.run(bound(made))
     assert [(a.name, a.function, a.of) for a in listed.aggregates] == [
         ("_a0", "max", None),
         ("_a1", "companion", "_a0"),
