@@ -23,7 +23,7 @@ from services.store.external_rows import ExternalRows
 from services.store.plans import Reading
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
-from services.store.scope import EVERYTHING, ReadScope, scope_of
+from services.store.scope import ALL_ROWS, RowCondition
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,16 @@ class QueryRelations:
             rows = self._fetch_external(name, found, *needed)
         else:
             where = select.where if select.source is scan else None
-            scope = scope_of(where, scan.name, found.table, self._request.timezone)
-            rows = self.relation(name, found, scope)
+            condition = RowCondition(where, scan.name, self._request.timezone)
+            rows = self.relation(name, found, condition)
         self._rows[name] = rows
         self._relations.add(name)
         return replace(scan, relation=name, alias=scan.name, time=found.table.time_column)
 
-    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope = EVERYTHING) -> str:
-        """Return the SQL of the rows of a table, at least those of *scope*.
+    def relation(
+        self, prefix: str, found: ResolvedTable, condition: RowCondition = ALL_ROWS
+    ) -> str:
+        """Return the SQL of the rows of a table, at least those of which *condition* is true.
 
         Args:
             prefix: of the names under which its rows are registered.
@@ -155,7 +157,7 @@ class QueryRelations:
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
             )
         places = tuple(self._places(found.table))
-        return self._execution.read(Reading(prefix, found, scope, places))
+        return self._execution.read(Reading(prefix, found, condition, places))
 
     def _places(self, table: Table) -> list[str]:
         """Return the virtual columns that the query names and the table has no columns of its own
