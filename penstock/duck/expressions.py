@@ -17,6 +17,7 @@ from penstock.duck.over import write_filter, write_window
 from penstock.duck.quoting import impossible, literal, quote, text_value
 from penstock.errors import SqlSemanticError
 from penstock.sql import nodes
+from penstock.sql.free_literals import free_number
 from penstock.sql.functions.text import like_pattern
 from penstock.sql.relational import PlannedQuery, QueryPlan
 
@@ -202,6 +203,9 @@ class ExpressionPrinter:
     def _literal(self, node: object) -> str:
         if not isinstance(node, exp.Literal):
             raise impossible("this value")
+        number = free_number(node)
+        if number is not None:
+            return f"${number}"
         if node.is_string:
             return text_value(node.this)
         if not _NUMBER.fullmatch(str(node.this)):

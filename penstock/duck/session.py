@@ -5,7 +5,7 @@ time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import duckdb
@@ -64,8 +64,11 @@ class Engine:
         """
         self._kept = True
 
-    def answer(self, text: str) -> pa.Table:
+    def answer(self, text: str, values: Sequence[int | float | str] = ()) -> pa.Table:
         """The rows of one SELECT, which `print_query` or this code has written.
+
+        Args:
+            values: for `$1`, `$2` and so on in *text*.
 
         Raises:
             duckdb.Error: it cannot be executed.
@@ -80,7 +83,7 @@ class Engine:
         statements = self.con.extract_statements(text)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise SqlSemanticError("one SELECT is answered at a time", code="E_QUERY")
-        reader = _stream(self.con, statements[0].query)
+        reader = _stream(self.con, statements[0].query, values)
         try:
             return pa.Table.from_batches(self._limit(reader), reader.schema)
         finally:
@@ -143,17 +146,21 @@ class Engine:
             self._database.close()
 
 
-def _stream(con: duckdb.DuckDBPyConnection, text: str) -> pa.RecordBatchReader:
-    """Return the rows of one SELECT as they are computed.
+def _stream(
+    con: duckdb.DuckDBPyConnection, text: str, values: Sequence[int | float | str]
+) -> pa.RecordBatchReader:
+    """Return the rows of one SELECT as they are computed. Values are constants to the engine when
+    it binds the statement, so it plans with them as with those of the text.
 
     `con.sql` has the engine bind a statement to learn its columns, and bind it again when its rows
     are read, which is a good part of a small query. What is below it binds once, but is DuckDB's
     own affair, so it may be gone in another version.
     """
+    given = list(values) or None
     submit = getattr(con, "_submit", None)
     if submit is None:
-        return con.sql(text).to_arrow_reader(_BATCH)
-    return submit(text, None, "stream", _BATCH).arrow_reader()
+        return con.sql(text, params=given).to_arrow_reader(_BATCH)
+    return submit(text, given, "stream", _BATCH).arrow_reader()
 
 
 def explain_error(error: duckdb.Error) -> SqlSemanticError:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from penstock.sql.free_literals import pass_on
 from penstock.sql.functions.base import MAX_TEXT
 from penstock.sql.relational import Binding, binding_of
 from penstock.types import ColumnType
@@ -84,8 +85,8 @@ def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp
     """
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
-        ticks = read_time(str(inner.this), precision, timezone)
-        return call(MOMENTS[precision], exp.Literal.number(ticks))
+        ticks = exp.Literal.number(read_time(str(inner.this), precision, timezone))
+        return call(MOMENTS[precision], pass_on(inner, ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
     return moment(node, precision) if own.type.numeric else node

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from penstock.duck.types import duck_type
 from penstock.sql import nodes
+from penstock.sql.free_literals import pass_on
 from penstock.sql.functions import AGGREGATES, QUERY_AGGREGATES, QUERY_ONLY, REGISTRY
 from penstock.sql.relational import RowLimits, SelectItem, binding_of, note
 from penstock.types import ColumnType
@@ -109,7 +110,7 @@ def _number(node: exp.Literal) -> exp.Expr:
     text = str(node.this)
     has_point = re.fullmatch(r"\d*\.\d*", text) is not None
     too_high = text.isdecimal() and int(text) > _HIGHEST
-    return exp.Literal.number(f"{text}e0") if has_point or too_high else node
+    return pass_on(node, exp.Literal.number(f"{text}e0")) if has_point or too_high else node
 
 
 # ---------------------------------------------------------------- arithmetic

@@ -15,6 +15,7 @@ from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output
 from penstock.sql.source import Source
 from services.store.explain import TableReach
+from services.store.free_literals import Value
 from services.store.images import Images
 from services.store.plans import Plan, Reading
 from services.store.relation import TablePart
@@ -59,8 +60,12 @@ class Execution:
         """Add what DuckDB's text calls, each once. Raises SqlSemanticError."""
         self._installed.add(helpers)
 
-    def read(self, reading: Reading) -> str:
-        """Return the SQL of the live rows of a table."""
+    def read(self, reading: Reading, values: Sequence[Value] = ()) -> str:
+        """Return the SQL of the live rows of a table.
+
+        Args:
+            values: of the query's free literals, if it has any.
+        """
         found = reading.found
         views, _ = self._images.of(found.table)
         for partition, view in views.items():
@@ -72,7 +77,7 @@ class Execution:
             found,
             self._images,
             places=reading.places,
-            scope=reading.scope,
+            scope=reading.scope(values),
         )
         self.readings.append((reading, rows))
         return rows
@@ -83,7 +88,8 @@ class Execution:
 
     def _reach(self, reading: Reading) -> TableReach:
         found = reading.found
-        scope = reading.scope if found.child is None else reading.scope.among([found.child])
+        scope = reading.scope()
+        scope = scope if found.child is None else scope.among([found.child])
         tables = list(self._source.tables(found))
         every = [part for table in tables for part in self._images.of(table)[1]]
         # only a table that is one in the log is narrowed
@@ -98,22 +104,27 @@ class Execution:
             sum(map(_count_tail, read)),
         )
 
-    def run(self, plan: Plan) -> pa.Table:
+    def run(self, plan: Plan, values: Sequence[Value]) -> pa.Table:
         """Return the answer of a query that was planned before. Raises PenstockError,
         duckdb.Error.
+
+        Args:
+            values: of its free literals.
         """
         self.add(plan.helpers)
-        text = plan.text([self.read(reading) for reading in plan.readings])
-        return self.answer(text, plan.outputs)
+        text = plan.text([self.read(reading, values) for reading in plan.readings])
+        return self.answer(text, plan.outputs, values)
 
-    def rows(self, text: str) -> pa.Table:
+    def rows(self, text: str, values: Sequence[Value] = ()) -> pa.Table:
         """Return all rows of DuckDB's *text*. Raises PenstockError, duckdb.Error."""
         with self.failures():
-            return self._engine.answer(text)
+            return self._engine.answer(text, values)
 
-    def answer(self, text: str, outputs: Sequence[Output]) -> pa.Table:
+    def answer(
+        self, text: str, outputs: Sequence[Output], values: Sequence[Value] = ()
+    ) -> pa.Table:
         """Return the rows of DuckDB's *text*, which ends the query, with the types of *outputs*."""
-        arrow = self.rows(text)
+        arrow = self.rows(text, values)
         self._installed.remove()
         if arrow.num_rows > self.max_rows:
             raise PenstockError(

@@ -1,5 +1,6 @@
 """Queries that were planned before, by their text: what DuckDB is given for them, but for the rows
-of their tables, which are looked for anew each time.
+of their tables, which are looked for anew each time, and for the values of free literals
+(`services.store.free_literals`): texts that differ in those alone have one plan.
 
 A plan holds for as long as the catalog and its tables are the same. Nothing is remembered of a
 query whose text for DuckDB depends on its moment, or whose rows were fetched before DuckDB ran:
@@ -12,18 +13,28 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from penstock.sql.functions.duckdb import Helper
 from penstock.sql.relational import Output, QueryPlan
 from services.store.binding import Context
+from services.store.free_literals import (
+    FreeLiteral,
+    Value,
+    numbers_in,
+    put_values,
+    values_of,
+)
+from services.store.query_texts import QueryText, cut_text
 from services.store.resolve import ResolvedTable
-from services.store.scope import ReadScope
+from services.store.scope import ReadScope, RowCondition
 from services.store.translate import query
 
+V = TypeVar("V")
 #: longest text that is remembered
 _LONGEST = 4096
-#: texts that are remembered
-_MOST = 512
+#: texts that are remembered: a wall of dashboards has a text for each table and panel
+_MOST = 1024
 #: nanoseconds to a moment at which `now` and `today()` are other times
 _LATER = 400 * 86_400 * 1_000_000_000
 
@@ -34,13 +45,18 @@ class Reading:
 
     Args:
         prefix: of the names under which its rows are registered.
+        condition: of the rows that it needs.
         places: virtual columns, see `services.store.relation.PLACES`.
     """
 
     prefix: str
     found: ResolvedTable
-    scope: ReadScope
+    condition: RowCondition
     places: tuple[str, ...]
+
+    def scope(self, values: Sequence[Value] = ()) -> ReadScope:
+        """Return what is read at least, by the *values* of free literals."""
+        return self.condition.scope(self.found.table, values)
 
 
 @dataclass(frozen=True)
@@ -95,7 +111,8 @@ def plan_of(done: Translated, readings: Sequence[tuple[Reading, str]]) -> Plan |
     if texts is None or query(done.plan, later) != done.query_text:
         return None
     helpers = tuple(done.context.needed.values())
-    return Plan(texts, tuple(reading for reading, _ in readings), done.outputs, helpers)
+    kept = (replace(reading, condition=reading.condition.detached()) for reading, _ in readings)
+    return Plan(texts, tuple(kept), done.outputs, helpers)
 
 
 def cut(text: str, rows: Sequence[str]) -> tuple[str, ...] | None:
@@ -114,14 +131,66 @@ def cut(text: str, rows: Sequence[str]) -> tuple[str, ...] | None:
     return (*pieces, rest)
 
 
+def says_the_same(
+    plan: Plan, own: Plan, free: Sequence[FreeLiteral], text: QueryText, timezone: str
+) -> bool:
+    """Tell if *plan*, whose literals are free, is *own*, the plan of one text, with those exchanged
+    and nothing else.
+    """
+    written = tuple(put_values(piece, free, text, timezone) for piece in plan.texts)
+    return (
+        written == own.texts
+        and numbers_in(plan.texts) == {*range(1, len(free) + 1)}
+        and plan.outputs == own.outputs
+        and plan.helpers == own.helpers
+    )
+
+
 @dataclass(frozen=True)
 class PlanKey:
-    """What a plan is found by. `revision`: of the catalog."""
+    """What a plan is found by.
 
-    sql: str
+    Args:
+        between: what stands between the literals of a text.
+        kinds: those of the literals.
+        literals: those that are not free, None for each that is.
+        revision: of the catalog.
+    """
+
+    between: tuple[str, ...]
+    kinds: str
+    literals: tuple[str | None, ...]
     database: str
     timezone: str
     revision: int
+
+
+@dataclass(frozen=True)
+class AskedText:
+    """A text as it was asked. `revision`: of the catalog."""
+
+    text: QueryText
+    database: str
+    timezone: str
+    revision: int
+
+    def key(self, free: Sequence[FreeLiteral]) -> PlanKey:
+        """Return the key of its plan, if it has the free literals *free*."""
+        literals: list[str | None] = list(self.text.literals)
+        for one in free:
+            literals[one.place] = None
+        return self._key(tuple(literals))
+
+    @property
+    def shape(self) -> PlanKey:
+        """What it shares with the texts that differ from it in literals alone."""
+        return self._key(())
+
+    def _key(self, literals: tuple[str | None, ...]) -> PlanKey:
+        text = self.text
+        return PlanKey(
+            text.between, text.kinds, literals, self.database, self.timezone, self.revision
+        )
 
 
 @dataclass(frozen=True)
@@ -130,37 +199,68 @@ class KnownQuery:
 
     plan: Plan
     tables: Mapping[tuple[str, str], ResolvedTable]
+    #: literals whose values it is given at each run
+    free: tuple[FreeLiteral, ...] = ()
+
+    def values(self, asked: AskedText) -> tuple[Value, ...] | None:
+        """Return the values of the free literals in a text; None: the plan is not for them."""
+        return values_of(self.free, asked.text, asked.timezone)
 
 
 class Plans:
-    """Thread-safe. A text is planned for good when it comes for the second time."""
+    """Thread-safe. A text is planned for good when it, or one that differs from it in free literals
+    alone, comes for the second time.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        #: shape → which literals are free
+        self._free: OrderedDict[PlanKey, tuple[FreeLiteral, ...]] = OrderedDict()
         #: None: it came once, or cannot be remembered
         self._known: OrderedDict[PlanKey, KnownQuery | None] = OrderedDict()
 
-    def find(self, key: PlanKey) -> KnownQuery | None:
+    def find(self, asked: AskedText) -> KnownQuery | None:
         with self._lock:
+            free = self._free.get(asked.shape)
+            if free is None:
+                return None
+            self._free.move_to_end(asked.shape)
+            key = asked.key(free)
             if key in self._known:
                 self._known.move_to_end(key)
             return self._known.get(key)
 
+    def free_in(self, asked: AskedText) -> tuple[FreeLiteral, ...] | None:
+        """Return the free literals of a text; None: nobody has looked for them."""
+        with self._lock:
+            return self._free.get(asked.shape)
+
+    def note_free(self, asked: AskedText, free: tuple[FreeLiteral, ...]) -> None:
+        """Remember which literals of a text are free."""
+        with self._lock:
+            _put(self._free, asked.shape, free)
+
     def came_before(self, key: PlanKey) -> bool:
         """Tell if a text came before; from now on it did."""
-        if len(key.sql) > _LONGEST:
-            return False
         with self._lock:
             if key in self._known:
                 return True
-            self._add(key, None)
+            _put(self._known, key, None)
             return False
 
     def keep(self, key: PlanKey, known: KnownQuery) -> None:
         with self._lock:
-            self._add(key, known)
+            _put(self._known, key, known)
 
-    def _add(self, key: PlanKey, known: KnownQuery | None) -> None:
-        self._known[key] = known
-        if len(self._known) > _MOST:
-            self._known.popitem(last=False)
+
+def asked_text(sql: str, database: str, timezone: str, revision: int) -> AskedText | None:
+    """Return a text as plans are found by it; None: it is too long to be remembered."""
+    if len(sql) > _LONGEST:
+        return None
+    return AskedText(cut_text(sql), database, timezone, revision)
+
+
+def _put(into: OrderedDict[PlanKey, V], key: PlanKey, value: V) -> None:
+    into[key] = value
+    if len(into) > _MOST:
+        into.popitem(last=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -27,9 +27,10 @@ from penstock.sql.source import Source
 from penstock.sql.statements import Explain, Query
 from services.store.engine_errors import explain_call
 from services.store.execution import Execution
+from services.store.free_literals import FreeLiteral, Value, find_free, put_numbers
 from services.store.images import Images
 from services.store.partitions import Partitions
-from services.store.plans import KnownQuery, PlanKey, Plans
+from services.store.plans import AskedText, KnownQuery, Plan, Plans, asked_text, says_the_same
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import Resolver
 from services.store.table_source import TableSource
@@ -95,10 +96,11 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        key = None if parameters else PlanKey(sql, database, timezone, self._resolver.revision)
-        known = None if key is None else self._find(key)
+        revision = self._resolver.revision
+        asked = None if parameters else asked_text(sql, database, timezone, revision)
+        known = None if asked is None else self._find(asked)
         if known is not None:
-            table, read_to = self._run_known(known, sql, permit)
+            table, read_to = self._run_known(*known, sql, permit)
         else:
             statement = _one_statement(sql, parameters, timezone)
             query = statement.statement if isinstance(statement, Explain) else statement
@@ -107,26 +109,32 @@ class Queries:
                 self._check(query, database, permit)
             request = QueryRequest(query, database, timezone)
             explains = isinstance(statement, Explain)
-            table, read_to = self._explain(request) if explains else self._run_new(request, key)
+            table, read_to = self._explain(request) if explains else self._run_new(request, asked)
         if not positions:
             return table
         metadata = table.schema.metadata or {}
         return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(read_to)})
 
-    def _find(self, key: PlanKey) -> KnownQuery | None:
-        """Return the plan of a query whose names mean what they meant when it was made."""
-        known = self._plans.find(key)
-        if known is None:
+    def _find(self, asked: AskedText) -> tuple[KnownQuery, tuple[Value, ...]] | None:
+        """Return the plan of a query whose names mean what they meant when it was made, and the
+        values that it is run with.
+        """
+        known = self._plans.find(asked)
+        values = None if known is None else known.values(asked)
+        if known is None or values is None:
             return None
         find = self._resolver.find
         same = all(find(*names) == found for names, found in known.tables.items())
-        return known if same else None
+        return (known, values) if same else None
 
     def _run_known(
-        self, known: KnownQuery, sql: str, permit: Permit | None
+        self, known: KnownQuery, values: tuple[Value, ...], sql: str, permit: Permit | None
     ) -> tuple[pa.Table, dict[str, int]]:
         """Return the answer of a query that was planned before, and up to where each log was
         read.
+
+        Args:
+            values: of its free literals.
         """
         if permit is not None:
             for (home, name), found in known.tables.items():
@@ -135,23 +143,66 @@ class Queries:
             limit = self._limits.max_rows
             execution = Execution(self._source, self.images(), engine, limit)
             execution.open(known.tables.values(), Source(sql))
-            table = execution.run(known.plan)
+            table = execution.run(known.plan, values)
             engine.keep()
         return table, execution.positions
 
     def _run_new(
-        self, request: QueryRequest, key: PlanKey | None
+        self, request: QueryRequest, asked: AskedText | None
     ) -> tuple[pa.Table, dict[str, int]]:
         with self._engine(lambda: request.statement) as engine:
             run = self._run_of(request, engine)
             table = run.result()
             if not run.has_functions:
                 engine.keep()
-        if key is not None and self._plans.came_before(key):
-            made = run.known()
-            if made is not None:
-                self._plans.keep(key, made)
+        if asked is not None:
+            self._remember(request, asked, run)
         return table, run.positions
+
+    def _remember(self, request: QueryRequest, asked: AskedText, run: QueryRun) -> None:
+        """Keep the plan of a query that came before.
+
+        Args:
+            run: of the query, which is answered.
+        """
+        free = self._plans.free_in(asked)
+        if free is None:
+            free = find_free(request.statement.query, asked.text, run.table_named)
+            self._plans.note_free(asked, free)
+        if not self._plans.came_before(asked.key(free)):
+            return
+        own = run.known()
+        if own is None:
+            return
+        known = self._plan_for_all(request, asked, free, own.plan) if free else own
+        if known is None:
+            # its values decide more than which rows there are
+            self._plans.note_free(asked, ())
+            known = own
+        self._plans.keep(asked.key(known.free), known)
+
+    def _plan_for_all(
+        self,
+        request: QueryRequest,
+        asked: AskedText,
+        free: tuple[FreeLiteral, ...],
+        own: Plan,
+    ) -> KnownQuery | None:
+        """Return the plan of all texts that differ from a query in the literals *free*; None: there
+        is none.
+
+        Args:
+            own: the plan of the query alone.
+        """
+        statement = request.statement
+        tree = put_numbers(statement.query, free, asked.text)
+        with self._engine(lambda: statement) as engine:
+            request = replace(request, statement=replace(statement, query=tree))
+            made = self._run_of(request, engine).plan()
+            engine.keep()
+        if made is None or not says_the_same(made.plan, own, free, asked.text, asked.timezone):
+            return None
+        return replace(made, free=free)
 
     def _explain(self, request: QueryRequest) -> tuple[pa.Table, dict[str, int]]:
         with self._engine(lambda: request.statement) as engine:

@@ -24,7 +24,7 @@ from services.store.external_rows import ExternalRows
 from services.store.plans import Reading
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
-from services.store.scope import EVERYTHING, ReadScope, scope_of
+from services.store.scope import ALL_ROWS, RowCondition, scope_of
 from services.store.table_source import TableSource
 
 
@@ -140,8 +140,8 @@ class QueryRelations:
             rows = self._fetch_external(name, found, *needed)
         else:
             where = select.where if select.source is scan else None
-            scope = scope_of(where, scan.name, found.table, self._request.timezone)
-            rows = self.relation(name, found, scope)
+            condition = RowCondition(where, scan.name, self._request.timezone)
+            rows = self.relation(name, found, condition)
         self._rows[name] = rows
         self._relations.add(name)
         return replace(scan, relation=name, alias=scan.name, time=found.table.time_column)
@@ -163,8 +163,10 @@ class QueryRelations:
         self.holds_rows = True
         return replace(scan, relation=name, alias=scan.name)
 
-    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope = EVERYTHING) -> str:
-        """Return the SQL of the rows of a table, at least those of *scope*.
+    def relation(
+        self, prefix: str, found: ResolvedTable, condition: RowCondition = ALL_ROWS
+    ) -> str:
+        """Return the SQL of the rows of a table, at least those of which *condition* is true.
 
         Args:
             prefix: of the names under which its rows are registered.
@@ -174,7 +176,7 @@ class QueryRelations:
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
             )
         places = tuple(self._places(found.table))
-        return self._execution.read(Reading(prefix, found, scope, places))
+        return self._execution.read(Reading(prefix, found, condition, places))
 
     def _places(self, table: Table) -> list[str]:
         """Return the virtual columns that the query names and the table has no columns of its own

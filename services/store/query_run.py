@@ -33,7 +33,7 @@ from services.store.plan_tree import steps_of
 from services.store.plans import KnownQuery, Translated, plan_of, with_rows
 from services.store.query_relations import QueryRelations, QueryRequest
 from services.store.resolve import ResolvedTable
-from services.store.scope import ReadScope
+from services.store.scope import RowCondition
 from services.store.table_source import TableSource
 from services.store.time_texts import check_times
 from services.store.translate import query
@@ -105,6 +105,12 @@ class QueryRun:
             return answer
         self._translated, _ = self._translate()
         return self._execution.answer(self._translated.text, self._translated.outputs)
+
+    def plan(self) -> KnownQuery | None:
+        """Return the query's plan for any moment, as `known` does; nothing is computed."""
+        self._relations.computes = False
+        self._translated, _ = self._translate()
+        return self.known()
 
     def explain(self) -> pa.Table:
         """Return the answer of EXPLAIN; of the query's rows nothing is computed. Raises
@@ -203,9 +209,14 @@ class QueryRun:
         """See `services.store.interp_clause.QueryRows`."""
         return self._relations.table_of(table)
 
-    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope) -> str:
+    def table_named(self, table: exp.Table) -> Table | None:
+        """Return the table that the query means by *table*; None: it is of another deployment."""
+        found = self._relations.resolved.get((table.db or self._request.database, table.name))
+        return None if found is None or found.external is not None else found.table
+
+    def relation(self, prefix: str, found: ResolvedTable, condition: RowCondition) -> str:
         """See `services.store.window_source.Tables`."""
-        return self._relations.relation(prefix, found, scope)
+        return self._relations.relation(prefix, found, condition)
 
     def new_name(self) -> str:
         """Return a name for a relation that nothing of the query has."""

@@ -43,7 +43,7 @@ def describe_scan(scan: Scan, reading: Reading, read: frozenset[str] | None) -> 
     if read is not None:
         listed = [column for column in listed if column.lower() in read]
     parts = [f"columns {_list(listed)}" if listed else "no columns"]
-    scope = reading.scope if found.child is None else reading.scope.among([found.child])
+    scope = reading.scope() if found.child is None else reading.scope().among([found.child])
     if scope.tables is not None:
         parts.append(f"child tables {_list(sorted(scope.tables)) or 'none'}")
     times = _times(scope, table.precision)

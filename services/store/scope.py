@@ -14,8 +14,10 @@ from sqlglot import exp
 
 from penstock.catalog.model import Table
 from penstock.rows.partition import partition
+from penstock.sql.free_literals import free_number
 from penstock.sql.source_names import TIME_ALIASES
 from services.store.conditions import SWAPPED, conditions
+from services.store.free_literals import Value
 from services.store.relation import TablePart
 from services.store.times import literal_ticks
 
@@ -91,8 +93,9 @@ def _is_one_of(tables: Sequence[str]) -> pl.Expr:
 EVERYTHING = ReadScope()
 
 
-def scope_of(where: exp.Expr | None, name: str, table: Table, timezone: str) -> ReadScope:
-    """Return what a SELECT from one table can need of it.
+@dataclass(frozen=True)
+class RowCondition:
+    """What a SELECT says of the rows of one table.
 
     A condition on what is joined is no condition on the rows that the join is made from: a table in
     a join has no *where*.
@@ -100,11 +103,41 @@ def scope_of(where: exp.Expr | None, name: str, table: Table, timezone: str) -> 
     Args:
         where: the condition of the SELECT.
         name: what it calls the table.
+        timezone: of the query.
     """
+
+    where: exp.Expr | None = None
+    name: str = ""
+    timezone: str = "UTC"
+
+    def scope(self, table: Table, values: Sequence[Value] = ()) -> ReadScope:
+        """Return what the SELECT can need of *table*.
+
+        Args:
+            values: of the free literals in the condition, if it has any.
+        """
+        return scope_of(self.where, self.name, table, self.timezone, values)
+
+    def detached(self) -> RowCondition:
+        """Return the same without the tree around it."""
+        return replace(self, where=None if self.where is None else self.where.copy())
+
+
+ALL_ROWS = RowCondition()
+
+
+def scope_of(
+    where: exp.Expr | None,
+    name: str,
+    table: Table,
+    timezone: str,
+    values: Sequence[Value] = (),
+) -> ReadScope:
+    """Return what a SELECT from one table can need of it; see `RowCondition`."""
     scope = EVERYTHING
     if where is None:
         return scope
-    reader = _Reader(table, name.lower(), timezone)
+    reader = _Reader(table, name.lower(), timezone, values)
     for condition in conditions(where):
         scope = reader.apply(condition, scope)
     return scope
@@ -113,8 +146,9 @@ def scope_of(where: exp.Expr | None, name: str, table: Table, timezone: str) -> 
 class _Reader:
     """Reads conditions on the columns of one table."""
 
-    def __init__(self, table: Table, alias: str, timezone: str) -> None:
+    def __init__(self, table: Table, alias: str, timezone: str, values: Sequence[Value]) -> None:
         self._alias = alias
+        self._values = values
         self._timezone = timezone
         self._precision = table.precision
         own = {c.name.lower() for c in (*table.columns, *table.tags)}
@@ -148,14 +182,14 @@ class _Reader:
                 self._above(value) if kind in _TO else None,
             )
         if kind is exp.EQ and self._is_name(column) and _is_text(value):
-            return scope.among([value.this])
+            return scope.among([self._text(value)])
         return scope
 
     def _apply_in(self, condition: exp.In, scope: ReadScope) -> ReadScope:
         values = condition.expressions
         if condition.args.get("query") or not values or not self._is_name(condition.this):
             return scope
-        return scope.among([v.this for v in values]) if all(map(_is_text, values)) else scope
+        return scope.among([*map(self._text, values)]) if all(map(_is_text, values)) else scope
 
     def _is_column(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.table.lower() in ("", self._alias)
@@ -169,12 +203,27 @@ class _Reader:
     # a literal may lie between two ticks, so that both ends are one tick wider
 
     def _below(self, value: exp.Expr) -> int | None:
-        found = literal_ticks(value, self._precision, self._timezone)
+        found = self._ticks(value)
         return None if found is None else found - 1
 
     def _above(self, value: exp.Expr) -> int | None:
-        found = literal_ticks(value, self._precision, self._timezone)
+        found = self._ticks(value)
         return None if found is None else found + 1
+
+    def _ticks(self, value: exp.Expr) -> int | None:
+        given = self._given(value)
+        if given is None:
+            return literal_ticks(value, self._precision, self._timezone)
+        return given if isinstance(given, int) else None
+
+    def _text(self, value: exp.Expr) -> str:
+        given = self._given(value)
+        return str(value.this if given is None else given)
+
+    def _given(self, value: exp.Expr) -> Value | None:
+        """Return the value of a free literal at this run; None: it is the one that is written."""
+        number = free_number(value)
+        return None if number is None or not self._values else self._values[number - 1]
 
 
 def _is_text(node: exp.Expr) -> bool:

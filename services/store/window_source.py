@@ -29,7 +29,7 @@ from services.store.binding import Context
 from services.store.functions import function_name
 from services.store.relation import quote
 from services.store.resolve import ResolvedTable
-from services.store.scope import ReadScope, scope_of
+from services.store.scope import RowCondition
 from services.store.translate import query
 
 #: what stands for the database of a subquery; it is no table's
@@ -58,9 +58,9 @@ class Tables(Protocol):
 
     def resolve(self, table: exp.Table) -> ResolvedTable: ...
 
-    def relation(self, prefix: str, found: ResolvedTable, scope: ReadScope) -> str:
-        """Return the SQL of the rows of a table, at least those of *scope*, that are registered
-        under names with *prefix*.
+    def relation(self, prefix: str, found: ResolvedTable, condition: RowCondition) -> str:
+        """Return the SQL of the rows of a table, at least those of which *condition* is true, that
+        are registered under names with *prefix*.
         """
         ...
 
@@ -185,9 +185,9 @@ def _of_table(
     found = queries.resolve(source)
     table = found.table
     where = select.args["where"].this if select.args.get("where") is not None else None
-    scope = scope_of(where, source.alias_or_name, table, timezone)
     name = queries.new_name()
-    relation = queries.relation(name, found, scope)
+    condition = RowCondition(where, source.alias_or_name, timezone)
+    relation = queries.relation(name, found, condition)
     columns = (*table.columns, *table.tags)
     return WindowSource(
         select,

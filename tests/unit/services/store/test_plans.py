@@ -17,7 +17,7 @@ from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
 from services.store import query
-from services.store.plans import KnownQuery, Plan, PlanKey, Plans, cut
+from services.store.plans import KnownQuery, Plan, Plans, asked_text, cut
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
 from tests.nightly import drawn
@@ -188,18 +188,21 @@ def test_a_text_is_cut_where_rows_stand_once() -> None:
 def test_few_texts_are_remembered_and_no_long_ones() -> None:
     plans = Plans()
     known = KnownQuery(Plan(("SELECT 1",), (), (), ()), {})
-    first = PlanKey("SELECT 1", "d", "UTC", 0)
-    assert not plans.came_before(first)
-    assert plans.came_before(first)
-    plans.keep(first, known)
-    for number in range(511):
-        plans.came_before(replace(first, database=str(number)))
+    first = asked_text("SELECT 1", "d", "UTC", 0)
+    assert first is not None
+    key = first.key(())
+    assert plans.free_in(first) is None
+    plans.note_free(first, ())
+    assert not plans.came_before(key)
+    assert plans.find(first) is None
+    assert plans.came_before(key)
+    plans.keep(key, known)
+    for number in range(1_023):
+        plans.came_before(replace(key, database=str(number)))
     assert plans.find(first) is known
-    plans.came_before(replace(first, database="more"))
-    plans.came_before(replace(first, database="still more"))
+    plans.came_before(replace(key, database="more"))
+    plans.came_before(replace(key, database="still more"))
     assert plans.find(first) is known
-    assert not plans.came_before(replace(first, database="0"))
-    long = replace(first, sql="SELECT 1" + " " * 5_000)
-    assert not plans.came_before(long)
-    assert not plans.came_before(long)
+    assert not plans.came_before(replace(key, database="0"))
     assert plans.find(replace(first, revision=1)) is None
+    assert asked_text("SELECT 1" + " " * 5_000, "d", "UTC", 0) is None

@@ -137,8 +137,7 @@ def test_a_scope_changes_no_answer(steps: list[Any], where: str, shape: str) -> 
             store.step(step)
         sql = shape.format(where)
         found = store.ask(sql)
-        patch.setattr("services.store.query_relations.scope_of", lambda *_: EVERYTHING)
-        patch.setattr("services.store.window_source.scope_of", lambda *_: EVERYTHING)
+        patch.setattr("services.store.scope.scope_of", lambda *_: EVERYTHING)
         assert found == store.ask(sql)
 
 
