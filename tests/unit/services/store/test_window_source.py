@@ -9,7 +9,14 @@ from sqlglot import exp
 from penstock.sql.functions.base import BIGINT, DOUBLE, TIMESTAMP
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
-from penstock.sql.relational import Output, QueryScope, StreamSource, TableColumns, bind_stream
+from penstock.sql.relational import (
+    Output,
+    QueryScope,
+    Scan,
+    StreamSource,
+    TableColumns,
+    bind_stream,
+)
 from penstock.sql.statements import Query
 from services.store.window_source import WindowSource
 from tests.unit.sql.memory_view import MemoryView
@@ -30,7 +37,9 @@ def rows(condition: str, *, given: str = "t") -> tuple[str, bool]:
     statement = parse_one(text)
     assert isinstance(statement, Query) and isinstance(statement.query, exp.Select)
     select = statement.query
-    source = WindowSource(select, MemoryView(), ROWS, "db", COLUMNS, "ms", ())
+    source = WindowSource(
+        select, Scan("t", "db", given), MemoryView(), ROWS, "db", COLUMNS, "ms", ()
+    )
     table = TableColumns(tuple(Output(c.name, c.type) for c in COLUMNS), database="db")
     relation = StreamSource(select.args["from_"].this.alias_or_name, table)
     bound = bind_stream(select, QueryScope(statement.source, lambda _: table), relation)
