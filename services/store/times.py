@@ -52,7 +52,11 @@ def read_time(text: str, precision: str, timezone: str) -> int:
 
 
 def literal_ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
-    """Return the ticks of a number or a text beside a time; None for anything else."""
+    """Return the ticks of a number or a text beside a time, or of `TIMESTAMP 'text'`, which a time
+    among the parameters is, too; None for anything else.
+    """
+    if isinstance(node, exp.Cast) and node.args["to"].name == "TIMESTAMP":
+        node = node.this if isinstance(node.this, exp.Literal) and node.this.is_string else node
     negative = isinstance(node, exp.Neg)
     literal = node.this if negative else node
     if not isinstance(literal, exp.Literal):

@@ -22,6 +22,7 @@ from penstock.sql.plan import Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store import query
+from services.store.execution import Execution
 from services.store.free_literals import find_free
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
@@ -335,7 +336,7 @@ def test_free_literals_choose_what_is_read(asked: Asked, monkeypatch: pytest.Mon
     for second in (1, 2):
         asked.ask(sql.format(second))
     read: list[int] = []
-    narrow = query.Execution.read
+    narrow = Execution.read
 
     def note(self: Any, reading: Any, values: Any = ()) -> str:
         low = reading.scope(values).low
@@ -343,7 +344,7 @@ def test_free_literals_choose_what_is_read(asked: Asked, monkeypatch: pytest.Mon
         read.append(low)
         return narrow(self, reading, values)
 
-    monkeypatch.setattr(query.Execution, "read", note)
+    monkeypatch.setattr(Execution, "read", note)
     Planned.count = 0
     assert asked.ask(sql.format(0))[1] == [{"n": 14}]
     assert asked.ask(sql.format(12))[1] == [{"n": 2}]
