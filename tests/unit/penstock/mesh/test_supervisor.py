@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from penstock.mesh import supervisor
-from penstock.mesh.kept import Kept
+from penstock.mesh.kept import Kept, State, pause_between_looks
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.process import ChildProcess
 from penstock.mesh.readiness import ask
@@ -203,3 +203,20 @@ def test_the_next_standby_leaves_the_processors_to_the_one_that_takes_over() -> 
     assert pause(0.0, healthy=10.0, has_twin=True) == 10.0
     # whoever cannot start waits as any other
     assert pause(0.0, healthy=2.0, has_twin=True) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("states", "seconds"),
+    [
+        (["ready", "ready"], 1.0),
+        (["ready", "failed"], 1.0),
+        (["ready", "unready"], 0.5),
+        (["unready", "starting"], 0.1),
+        (["ready", "backoff"], 0.1),
+        (["waiting", "ready"], 0.1),
+    ],
+)
+def test_a_supervisor_looks_often_only_while_somebody_waits_for_a_service(
+    states: list[State], seconds: float
+) -> None:
+    assert pause_between_looks(states) == seconds
