@@ -208,7 +208,7 @@ class Supervisor:
             return
         try:
             kept.child = ChildProcess(
-                kept.service.command,
+                [*kept.service.command, *kept.service.start_arguments()],
                 kept.service.environment,
                 self._layout.log(kept.service.name),
                 self._layout.root,
