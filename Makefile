@@ -20,6 +20,7 @@ LONG ?=
 SINCE ?=
 
 HA ?=
+STANDBY ?=
 SCALE ?=
 
 .PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants dist
@@ -108,8 +109,8 @@ fuzz-select: setup  ## random SELECTs over random rows against plain Python, the
 mutants: setup  ## small faults put into a copy of the code, and whether its tests notice; a seeded sample [ONLY=windows|processor|codec|lease] [MINUTES=N] [SEED=TEXT] [OUT=FILE]
 	@$(PY) -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
-up: images  ## the stack in containers, until all is healthy [HA=1] [SCALE="gateway=2 spark-worker=3"]
-	@HA=$(HA) deploy/stack up $(foreach s,$(SCALE),--scale $(s))
+up: images  ## the stack in containers, until all is healthy [HA=1] [STANDBY=1] [SCALE="gateway=2 spark-worker=3"]
+	@HA=$(HA) STANDBY=$(STANDBY) deploy/stack up $(foreach s,$(SCALE),--scale $(s))
 
 down:  ## stop whatever this checkout started, in containers or not; data stays
 	@deploy/stack down

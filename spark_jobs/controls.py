@@ -9,6 +9,7 @@ announced again; a processor that has it already only reports. With a manual clo
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Iterable, Mapping
 
@@ -101,10 +102,12 @@ class Controls(threading.Thread):
     @vital.run
     def run(self) -> None:
         tick_at = announce_at = mind_at = 0.0
-        while not self._halt.wait(min(self._tick_seconds, 1.0) / 4):
+        if not self._ticks:
+            tick_at = math.inf
+        while not self._halt.is_set():
             now = self._clock.monotonic()
             try:
-                if self._ticks and now >= tick_at:
+                if now >= tick_at:
                     tick_at = now + self._tick_seconds
                     self._tick(now)
                 if now >= announce_at:
@@ -115,6 +118,7 @@ class Controls(threading.Thread):
                     self._quotas.mind(self._catalog.catalog, now)
             except (PenstockError, redis.RedisError) as error:
                 _log.warning("controls not sent", error=str(error))
+            self._halt.wait(min(tick_at, announce_at, mind_at) - now)
 
     def _send(self, stream: StreamEntry, control: ControlRecord) -> None:
         value = encode(control)

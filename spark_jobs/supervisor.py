@@ -47,6 +47,8 @@ from spark_jobs.stream_metrics import StreamMetrics
 from spark_jobs.watch import SleepWatch
 
 _ROUND_SECONDS = 0.5
+#: while no topic is read
+_REST_SECONDS = 1.0
 #: a query that starts is looked at more often
 _START_ROUND_SECONDS = 0.1
 #: a query that reads nothing for so long is not one that just starts
@@ -150,7 +152,8 @@ class QuerySupervisor:
             except (BusError, redis.RedisError) as error:
                 _log.warning("Kafka or Redis does not answer, going on without", error=str(error))
                 self._health.ready("queries", False, str(error))
-            self._wake.wait(_START_ROUND_SECONDS if self._starting() else _ROUND_SECONDS)
+            rest = _ROUND_SECONDS if self._queries else _REST_SECONDS
+            self._wake.wait(_START_ROUND_SECONDS if self._starting() else rest)
             self._wake.clear()
         self._resting.watch.close()
         for query in list(self._queries.values()):

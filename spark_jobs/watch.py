@@ -11,12 +11,9 @@ from penstock.bus import Reader
 from penstock.errors import BusError
 from penstock.runtime import log, vital
 
-#: the broker holds a question so long when nothing comes; a topic that falls asleep meanwhile is
-#: asked for with the next one
-_HOLD_MS = 250
 #: a consumer serves one thread at a time, and another one would wait for it for ever: what is to be
-#: watched, and what no longer, it hears of between two reads
-_READ_SECONDS = 0.2
+#: watched, and what no longer, it hears of between two reads, and the broker with the next question
+_READ_SECONDS = 1.0
 _AGAIN_SECONDS = 1.0
 
 _log = log.get(__name__)
@@ -79,7 +76,6 @@ class SleepWatch:
             self._bootstrap,
             {},
             client_id="spark-watch",
-            max_wait_ms=_HOLD_MS,
             queue_bytes=1 << 20,
             queue_records=1,
         ) as reader:

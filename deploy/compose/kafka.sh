@@ -12,4 +12,9 @@ KafkaServer {
 };
 JAAS
 export KAFKA_OPTS="-Djava.security.auth.login.config=/tmp/kafka.jaas ${KAFKA_OPTS:-}"
+# An only broker that was killed has left its old session behind, and may register when that has run out, by the session time it starts
+# with: a short one then. A live broker keeps the long one, and so does each of several, whose controllers are others.
+if [[ $KAFKA_CONTROLLER_QUORUM_VOTERS != *,* && -e $KAFKA_LOG_DIRS/__cluster_metadata-0/quorum-state && ! -e $KAFKA_LOG_DIRS/.kafka_cleanshutdown ]]; then
+    export KAFKA_BROKER_SESSION_TIMEOUT_MS=2000 KAFKA_BROKER_HEARTBEAT_INTERVAL_MS=300
+fi
 exec /etc/kafka/docker/run

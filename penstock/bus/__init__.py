@@ -9,7 +9,7 @@ they end and deletes records. Every failure is a `BusError`.
 
 from penstock.bus.admin import Admin, Cluster, topic_config
 from penstock.bus.publisher import Publisher
-from penstock.bus.reader import Reader
+from penstock.bus.reader import REST_MS, Reader
 from penstock.bus.records import (
     BEGINNING,
     END,
@@ -25,6 +25,7 @@ __all__ = [
     "END",
     "LOGGER",
     "MAX_MESSAGE_BYTES",
+    "REST_MS",
     "Admin",
     "Batch",
     "Cluster",

@@ -20,6 +20,9 @@ from penstock.runtime import vital
 #: seconds for which brokers may differ about a topic that was just made
 _PROPAGATION_SECONDS = 5
 _RETRY_SECONDS = 0.2
+#: while no record is under way nobody waits for a delivery, and what befalls the connection is
+#: heard of so late
+_IDLE_SECONDS = 5.0
 #: librdkafka's names of what befalls records that wait when the producer fails for good
 _PURGED = {"_PURGE_QUEUE", "_PURGE_INFLIGHT", "_FATAL"}
 
@@ -84,6 +87,7 @@ class Publisher:
         self._fatal: BusError | None = None
         self._producer = Producer(config)
         self._closing = threading.Event()
+        self._sent = threading.Event()
         self._thread = threading.Thread(
             target=self._poll, name=f"publisher-{client_id}", daemon=True
         )
@@ -129,6 +133,8 @@ class Publisher:
                 self._producer.produce(
                     topic, value, key, partition, report if on_delivery is not None else None
                 )
+                if not self._sent.is_set():
+                    self._sent.set()
                 return
             except BufferError as full:
                 if time.monotonic() > start + self._timeout:
@@ -229,6 +235,7 @@ class Publisher:
             return
         self._serve(self._producer.flush, timeout)
         self._closing.set()
+        self._sent.set()
         self._thread.join()
         # this version has no `close`: its last reference gone ends its connections and threads
         del self._producer
@@ -242,6 +249,10 @@ class Publisher:
     @vital.run
     def _poll(self) -> None:
         while not self._closing.is_set():
+            # in this order: a record that is sent meanwhile ends the pause
+            self._sent.clear()
+            if not len(self._producer) and not self._closing.is_set():
+                self._sent.wait(_IDLE_SECONDS)
             if self._serve(self._producer.poll, 0.1) and self._apart:
                 self._closing.wait(self._apart)
 

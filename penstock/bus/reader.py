@@ -17,6 +17,9 @@ from penstock.bus.records import MAX_MESSAGE_BYTES, Batch, Offsets, topic_partit
 from penstock.bus.security import LOGGER, login
 from penstock.errors import BusError
 
+#: a reader to which nothing comes asks the broker once in so long
+REST_MS = 1000
+
 
 class Reader:
     """Reads the partitions it was given, from the offsets it was given. One thread at a time."""
@@ -29,7 +32,7 @@ class Reader:
         client_id: str,
         committed: bool = False,
         ends: bool = False,
-        max_wait_ms: int = 100,
+        max_wait_ms: int = REST_MS,
         queue_bytes: int = 64 << 20,
         queue_records: int = 100_000,
         max_bytes: int = MAX_MESSAGE_BYTES,
@@ -43,8 +46,9 @@ class Reader:
             committed: skip records of transactions that were not committed.
             ends: keep `at_end` up to date; `read` then also returns, with nothing, when an end is
                 reached.
-            max_wait_ms: how long the broker may hold a fetch that finds nothing (new records end
-                the wait at once).
+            max_wait_ms: how long the broker may hold a fetch that finds nothing. A new record ends
+                the wait at once. A partition that is added, and the word that an end is reached,
+                wait for it: who needs those soon asks more often.
         """
         config: dict[str, Any] = {
             **login(bootstrap, options),

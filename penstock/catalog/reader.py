@@ -13,7 +13,7 @@ from prometheus_client import Counter
 from prometheus_client.registry import CollectorRegistry
 
 from penstock import names
-from penstock.bus import BEGINNING, Admin, Batch, Reader
+from penstock.bus import BEGINNING, REST_MS, Admin, Batch, Reader
 from penstock.catalog import entries
 from penstock.catalog.model import Entry
 from penstock.catalog.view import Catalog
@@ -24,6 +24,11 @@ _log = structlog.get_logger("penstock.catalog")
 _PARTITION = (names.CATALOG, 0)
 #: how long a definition may take to arrive
 _SCHEMA_PATIENCE = 5.0
+#: how long the broker may hold a question until the end of the log is known, which it tells only
+#: with an answer that holds no record
+_END_MS = 20
+#: how long one look for records lasts; `close` waits for it
+_READ_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,10 @@ class CatalogReader:
             BusError: it did not happen in time, or Kafka cannot say where the log ends.
         """
         end = self._admin.end_offsets([_PARTITION], committed=True)[_PARTITION]
-        return self.wait_for(lambda _: self._read >= end, timeout)
+        # what is below the end ends with the mark of a transaction, of which a reader hears late
+        return self.wait_for(
+            lambda catalog: self._read >= end or catalog.revision >= end - 1, timeout
+        )
 
     def know(self, schema_ids: Iterable[int]) -> None:
         """Return once the definitions of records under *schema_ids* are here, so that none is
@@ -176,17 +184,26 @@ class CatalogReader:
     @vital.run
     def _follow(self) -> None:
         while not self._stop.is_set():
-            start = {_PARTITION: self.catalog.revision or BEGINNING}
             self._live = False
             try:
-                with Reader(
-                    self._bootstrap, start, client_id=self._client_id, committed=True, ends=True
-                ) as reader:
-                    while not self._stop.is_set():
-                        self._take(reader.read(timeout=0.5), reader.at_end.get(_PARTITION))
+                self._read_while(lambda: not self._live, _END_MS)
+                self._read_while(lambda: True, REST_MS)
             except BusError as error:
                 _log.warning("catalog cannot be read for now", error=str(error))
                 self._stop.wait(0.3)
+
+    def _read_while(self, wanted: Callable[[], bool], max_wait_ms: int) -> None:
+        """Read on from what is applied, until it is not *wanted* any more or the reader stops."""
+        with Reader(
+            self._bootstrap,
+            {_PARTITION: self.catalog.revision or BEGINNING},
+            client_id=self._client_id,
+            committed=True,
+            ends=True,
+            max_wait_ms=max_wait_ms,
+        ) as reader:
+            while wanted() and not self._stop.is_set():
+                self._take(reader.read(timeout=_READ_SECONDS), reader.at_end.get(_PARTITION))
 
     def _take(self, batches: list[Batch], end: int | None) -> None:
         changes = [change for batch in batches for change in self._apply(batch)]

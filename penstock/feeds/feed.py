@@ -183,10 +183,10 @@ class Feed(threading.Thread):
         start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
         try:
             with Reader(
-                self._servers, start, client_id="feed", max_wait_ms=20, queue_bytes=_HISTORY_BYTES
+                self._servers, start, client_id="feed", queue_bytes=_HISTORY_BYTES
             ) as reader:
                 while not self._halt.is_set():
-                    batches = reader.read(5_000, 0.2)
+                    batches = reader.read(5_000)
                     if batches:
                         pieces = _understood(self.catalog, batches)
                         with self._lock:

@@ -76,6 +76,8 @@ class ServicePlan:
     after: tuple[str, ...] = ()
     #: runs once before the first start
     prepare: Callable[[], None] = lambda: None
+    #: more arguments, which depend on how it ended last
+    start_arguments: Callable[[], list[str]] = list
     #: runs once when it is first ready, before those that need it start
     on_ready: Callable[[], None] = lambda: None
     #: the service that takes over when this one dies
@@ -290,6 +292,7 @@ def _kafka_service(
         needs=(),
         waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
         prepare=lambda: _prepare_kafka(layout, ports, is_open=options.open_kafka),
+        start_arguments=lambda: kafka.start_arguments(layout),
         on_ready=lambda: kafka.create_built_in_topics(bootstrap),
     )
 

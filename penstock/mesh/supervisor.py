@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from penstock.errors import EXIT_CONFIG, ConfigError, RemoteError
 from penstock.mesh.forks import Forks, ForksGone, reap_strays
-from penstock.mesh.kept import Kept
+from penstock.mesh.kept import Kept, pause_between_looks
 from penstock.mesh.layout import Layout, Ports, require_free
 from penstock.mesh.movement import Movement
 from penstock.mesh.process import ChildProcess, Spawn, execute, rotate
@@ -120,7 +120,7 @@ class Supervisor:
                     on_change(json.loads(text))
                 if not all_ready:
                     all_ready = self._check_start()
-                woken.wait(0.5 if all_ready else 0.1)
+                woken.wait(pause_between_looks(kept.state for kept in self._kept.values()))
         finally:
             self._stop()
             on_change(self.state())
@@ -208,7 +208,7 @@ class Supervisor:
             return
         try:
             kept.child = ChildProcess(
-                kept.service.command,
+                [*kept.service.command, *kept.service.start_arguments()],
                 kept.service.environment,
                 self._layout.log(kept.service.name),
                 self._layout.root,
@@ -266,7 +266,7 @@ class Supervisor:
             kept.silent_since = kept.silent_since or now
         if why:
             kept.state = "starting" if kept.ready_since is None else "unready"
-            kept.not_before = now + 0.1
+            kept.not_before = now + (0.1 if kept.ready_since is None else 0.5)
             return
         if not kept.ever_ready:
             kept.service.on_ready()

@@ -33,6 +33,9 @@ from services.federation.settings import FederationSettings
 log = get(__name__)
 #: how often new partitions of the topic, and its ends, are looked for
 _LOOK_SECONDS = 2.0
+#: one look for messages lasts so long: while rows are under way to the table, and while none are
+_SETTLE_SECONDS = 0.02
+_REST_SECONDS = 1.0
 
 
 class Inflow(Persistent):
@@ -108,7 +111,10 @@ class Inflow(Persistent):
                         looked = time.monotonic()
                         self._look(brokers, reader)
                     with foreign.quiet(topic):
-                        batches = reader.read(settings.frame_rows, 0.02 if self._under_way else 0.2)
+                        batches = reader.read(
+                            settings.frame_rows,
+                            _SETTLE_SECONDS if self._under_way else _REST_SECONDS,
+                        )
                     for batch in batches:
                         self._send(
                             batch,

@@ -39,6 +39,8 @@ from services.federation.targets import TablePlace
 
 log = get(__name__)
 _EVERY = 0.25
+#: while nothing runs: the catalog says when that changes
+_REST = 1.0
 #: of a pump, the worst first
 _STATES = ("stopped", "error", "retrying", "starting")
 
@@ -100,8 +102,12 @@ class Views(threading.Thread):
 
     @vital.run
     def run(self) -> None:
-        while not self._halt.wait(_EVERY):
+        changed = threading.Event()
+        self._catalog.listen(lambda _: changed.set())
+        while not self._halt.is_set():
             self.step()
+            changed.wait(_EVERY if self._pumps or self._ending or self._inflows else _REST)
+            changed.clear()
 
     def step(self) -> None:
         """Follow the catalog, and say how things are; called by the thread."""

@@ -99,7 +99,7 @@ class BackupKeeper:
                     self._settings.kafka_bootstrap, {_PARTITION: position}, client_id="snode"
                 ) as reader:
                     while not stop.is_set():
-                        for batch in reader.read(timeout=0.3):
+                        for batch in reader.read():
                             position = batch.next_offset
                             self._note(batch.values)
                         ready()

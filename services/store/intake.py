@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import redis
 
-from penstock.bus import Admin, Reader
+from penstock.bus import REST_MS, Admin, Offsets, Reader
 from penstock.catalog.reader import CatalogReader
 from penstock.runtime.log import get
 from services.store.controls import ControlHandler
@@ -22,6 +22,7 @@ from services.store.dead_letters import DeadLetters
 from services.store.housekeeping import Housekeeping
 from services.store.latest import LatestRows
 from services.store.partitions import Partitions
+from services.store.quiet_reader import QuietReader
 from services.store.record_decoder import RecordDecoder
 from services.store.redis_reports import RedisReports
 from services.store.settings import StoreSettings
@@ -37,6 +38,8 @@ log = get(__name__)
 _REST_BELOW = 1000
 _REST = 15
 _LONGEST_REST = 0.2
+#: a partition that is added, or whose record has been taken, waits so long for the others' question
+_BUSY_WAIT_MS = 100
 
 
 class LogIntake(threading.Thread):
@@ -53,6 +56,7 @@ class LogIntake(threading.Thread):
         """*on_read*: see `TailWriter`."""
         super().__init__(name="intake", daemon=True)
         self._settings = settings
+        self._catalog = catalog
         self._partitions = partitions
         self._dead = DeadLetters(settings.kafka_bootstrap)
         admin = Admin(settings.kafka_bootstrap, client_id="store-admin")
@@ -83,11 +87,8 @@ class LogIntake(threading.Thread):
 
     def run(self) -> None:
         try:
-            # while it rests it fetches nothing: else the broker would answer for every single
-            # record
-            with Reader(
-                self._settings.kafka_bootstrap, {}, client_id="store", queue_records=1
-            ) as reader:
+            with QuietReader(self._open_reader) as reader:
+                self._catalog.listen(lambda _: reader.wake())
                 while not self._halt.is_set():
                     self._follower.step(reader)
                     self.caught_up.set()
@@ -104,6 +105,16 @@ class LogIntake(threading.Thread):
         except BaseException as error:  # noqa: B036  the service must see it and end
             log.exception("intake ended")
             self.failed = error
+
+    def _open_reader(self, offsets: Offsets, at_rest: bool) -> Reader:
+        # between two reads it fetches nothing: else the broker would answer for every single record
+        return Reader(
+            self._settings.kafka_bootstrap,
+            offsets,
+            client_id="store",
+            max_wait_ms=REST_MS if at_rest else _BUSY_WAIT_MS,
+            queue_records=1,
+        )
 
     def _finish(self) -> None:
         self._flusher.flush_all()

@@ -9,12 +9,13 @@ from functools import partial
 import redis
 
 from penstock import names
-from penstock.bus import Admin, Reader
+from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.view import Catalog
 from penstock.runtime.log import get
 from services.store import flush
 from services.store.partitions import Partitions
+from services.store.quiet_reader import QuietReader
 from services.store.redis_reports import RedisReports
 
 log = get(__name__)
@@ -43,7 +44,7 @@ class TopicFollower:
         #: catalog revision whose dropped topics are read no more
         self._left = -1
 
-    def step(self, reader: Reader) -> None:
+    def step(self, reader: QuietReader) -> None:
         """Begin with partitions that are new in the catalog, leave those that are gone."""
         catalog = self._catalog.catalog
         revision = catalog.revision
@@ -63,7 +64,7 @@ class TopicFollower:
             self._begin(reader, topic, partition)
             self._reading[topic, partition] = wanted[topic, partition]
 
-    def _leave(self, reader: Reader, gone: set[tuple[str, int]]) -> None:
+    def _leave(self, reader: QuietReader, gone: set[tuple[str, int]]) -> None:
         if not gone:
             return
         reader.remove(gone)
@@ -71,7 +72,7 @@ class TopicFollower:
             del self._reading[key]
             self._partitions.close(*key)
 
-    def _begin(self, reader: Reader, topic: str, partition: int) -> None:
+    def _begin(self, reader: QuietReader, topic: str, partition: int) -> None:
         tail = self._partitions.open(topic, partition)
         for table in self._catalog.catalog.tables_of_topic(topic):
             flush.remove_leftovers(self._partitions.root, table.id, partition, tail.next, topic)

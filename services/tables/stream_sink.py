@@ -112,7 +112,6 @@ class StreamSinks:
             self._settings.kafka_bootstrap,
             starts,
             client_id=f"inlet-{inlet.id}",
-            max_wait_ms=20,
             queue_bytes=8 << 20,
         )
         reading: asyncio.Future[list[Batch]] | None = None

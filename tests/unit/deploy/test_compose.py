@@ -5,7 +5,9 @@ needed.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,8 @@ SETTINGS = (
     SnodeSettings,
     TablesSettings,
 )
+#: of the stream jobs: the second one stands by
+DRIVERS = ("jobs", "jobs-standby")
 OBSERVE = ROOT / "deploy/observe"
 #: those that prometheus_client and Prometheus themselves make
 _FOREIGN = {"up", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds"}
@@ -191,7 +195,7 @@ def test_passwords_are_in_no_variable() -> None:
 def test_each_service_has_its_own_secrets_and_no_more() -> None:
     held = {name: set(service.get("secrets", ())) for name, service in SERVICES.items()}
     assert held["grafana"] == {"grafana_password"}, "its admin password is not that of the mesh"
-    assert {n for n, s in held.items() if "backup_key" in s} == {"snode", "jobs"}
+    assert {n for n, s in held.items() if "backup_key" in s} == {"snode", *DRIVERS}
     for name, service in SERVICES.items():
         files = [str(v) for k, v in service.get("environment", {}).items() if k.endswith("_FILE")]
         assert {
@@ -286,7 +290,7 @@ def test_prometheus_asks_every_service() -> None:
 
 def test_every_part_of_spark_knows_its_secret_and_no_command_line_does() -> None:
     assert COMPOSE["secrets"]["spark_secret"]["file"].endswith("/spark.password")
-    for name in ("spark-master", "spark-worker", "jobs"):
+    for name in ("spark-master", "spark-worker", *DRIVERS):
         assert "spark_secret" in SERVICES[name]["secrets"]
         assert (
             SERVICES[name]["environment"]["PENSTOCK_SPARK_SECRET_FILE"]
@@ -295,8 +299,40 @@ def test_every_part_of_spark_knows_its_secret_and_no_command_line_does() -> None
     assert {name for name, s in SERVICES.items() if "spark_secret" in s.get("secrets", [])} == {
         "spark-master",
         "spark-worker",
-        "jobs",
+        *DRIVERS,
     }
+
+
+def test_a_standby_of_the_jobs_is_the_same_driver_on_another_node() -> None:
+    first, second = (SERVICES[name] for name in DRIVERS)
+    assert "profiles" not in first and second["profiles"] == ["standby"]
+    assert {k: v for k, v in second.items() if first.get(k) != v}.keys() == {
+        "profiles",
+        "hostname",
+        "environment",
+        "depends_on",
+    }
+    own = dict(second["environment"].items() - first["environment"].items())
+    assert own == {"PENSTOCK_NODE": "2", "PENSTOCK_SPARK_DRIVER_HOST": second["hostname"]}
+    # the first one leads a new stack
+    assert second["depends_on"] == {**first["depends_on"], "jobs": {"condition": "service_healthy"}}
+
+
+def test_the_profiles_can_be_asked_for_together() -> None:
+    stack = (ROOT / "deploy/stack").read_text(encoding="utf-8")
+    line = re.search(r"^.*profiles=\((--profile .*)\)$", stack, re.MULTILINE)
+    assert line is not None
+    asked = {
+        ha: subprocess.run(
+            ["bash", "-c", f'p=({line[1]}); echo "${{p[@]}}"'],
+            env={"HA": ha, "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()
+        for ha in ("", "1")
+    }
+    assert asked == {"": ["--profile", "standby"], "1": ["--profile", "standby", "--profile", "ha"]}
 
 
 def test_every_broker_asks_for_a_login_and_every_service_has_one() -> None:

@@ -27,9 +27,9 @@ OBJECTS: list[dict[str, Any]] = [
 WORKLOADS = {
     o["metadata"]["name"]: o for o in OBJECTS if o["kind"] in ("Deployment", "StatefulSet", "Job")
 }
-#: services of compose that are none here: the cluster balances by itself, metrics and demo are not
-#: part of it
-_COMPOSE_ONLY = {"edge", "feeder"}
+#: services of compose that are none here: the cluster balances by itself, metrics, demo and standby
+#: are not part of it
+_COMPOSE_ONLY = {"edge", "feeder", "jobs-standby"}
 
 
 def _workload(service: str) -> str:

@@ -12,6 +12,7 @@ from penstock import names
 from penstock.bus import Delivery
 from penstock.records import ControlRecord, decode
 from penstock.runtime.clock import ManualClock
+from spark_jobs import controls
 from spark_jobs.controls import Controls, find_missing, topics_to_tick
 from tests.unit.spark_jobs.driver_kit import TOPIC, MemoryRedis, Reader, database, source, stream
 
@@ -32,6 +33,12 @@ class _Clock(ManualClock):
         if self._left < 0:
             self.stop()
         return super().monotonic()
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses are short; the clock goes its own way."""
+    monkeypatch.setattr(controls, "_MIND_SECONDS", 0.004)
 
 
 class _Publisher:
@@ -180,3 +187,39 @@ def test_a_stream_over_its_quota_is_told_everywhere_that_it_has_to_pause():
 
     driver.clock.monotonic = rise  # type: ignore[method-assign]
     assert driver.run().places("pause")[:2] == [(TOPIC, 0), (TOPIC, 1)]
+
+
+# -------------------------------------------------------------------- how often it looks
+
+
+class _Pauses:
+    """Lets time pass instead of sleeping, and notes how long."""
+
+    def __init__(self, clock: ManualClock, most: int) -> None:
+        self._clock = clock
+        self._most = most
+        self.taken: list[float] = []
+
+    def is_set(self) -> bool:
+        return len(self.taken) >= self._most
+
+    def wait(self, seconds: float) -> bool:
+        self.taken.append(seconds)
+        self._clock.advance(max(seconds, 0.0))
+        return self.is_set()
+
+
+@pytest.mark.parametrize(
+    ("ticks", "pauses"),
+    [({"ticking": False}, [1.0] * 6), ({"tick_seconds": 2.5}, [1, 1, 0.5, 0.5, 1, 1])],
+)
+def test_it_sleeps_until_something_is_due(
+    monkeypatch: pytest.MonkeyPatch, ticks: dict[str, Any], pauses: list[float]
+) -> None:
+    monkeypatch.setattr(controls, "_MIND_SECONDS", 1.0)
+    driver = _Driver(stream(**_TIMED), **ticks)
+    driver.controls._clock = ManualClock(50_000_000_000)
+    halt = _Pauses(driver.controls._clock, len(pauses))
+    monkeypatch.setattr(driver.controls, "_halt", halt)
+    driver.controls.run()
+    assert halt.taken == pytest.approx(pauses)

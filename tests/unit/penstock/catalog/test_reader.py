@@ -4,15 +4,21 @@ reader goes on.
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from prometheus_client.registry import CollectorRegistry
 
 from penstock import names
-from penstock.bus import Batch
+from penstock.bus import BEGINNING, REST_MS, Batch
 from penstock.catalog import entries
+from penstock.catalog import reader as reader_module
 from penstock.catalog.model import Database, Entry, User
 from penstock.catalog.reader import CatalogReader
+from penstock.errors import BusError
 from penstock.records import CatalogRecord, encode
 
 ANN = User(5, "ann", "hash-of-ann")
@@ -29,16 +35,19 @@ class Log:
         self._end = 0
 
     def append(self, *records: Record) -> None:
-        offsets = np.arange(self._end, self._end + len(records))
+        self.reader._take([batch(self._end, *records)], self._end + len(records))
         self._end += len(records)
-        keys = [k for k, _ in records]
-        values = [v for _, v in records]
-        batch = Batch(names.CATALOG, 0, offsets, np.zeros(len(records), np.int64), keys, values)
-        self.reader._take([batch], self._end)
 
     @property
     def refused(self) -> float:
         return self.registry.get_sample_value("penstock_catalog_refused_records_total") or 0.0
+
+
+def batch(begin: int, *records: Record) -> Batch:
+    offsets = np.arange(begin, begin + len(records))
+    keys = [k for k, _ in records]
+    values = [v for _, v in records]
+    return Batch(names.CATALOG, 0, offsets, np.zeros(len(records), np.int64), keys, values)
 
 
 def put(entry: Entry, epoch: int = 3) -> Record:
@@ -120,3 +129,83 @@ def test_the_true_records_are_known_to_be_missing(log: Log) -> None:
     assert log.reader.spoiled == {b"user/5"}
     log.append(put(ANN))
     assert log.reader.spoiled == set()
+
+
+class _Bus:
+    """Readers of a log that holds three records and the mark of their transaction."""
+
+    def __init__(self) -> None:
+        #: where each one began, and how long the broker might hold its questions
+        self.opened: list[tuple[int, int]] = []
+        self.second = threading.Event()
+        self.written: list[list[Batch]] = []
+
+    def reader(self, bootstrap: str, start: dict[Any, int], **given: Any) -> Any:
+        self.opened.append((start[names.CATALOG, 0], given["max_wait_ms"]))
+        is_first = len(self.opened) == 1
+        if is_first:
+            answers = [
+                ([batch(0, leads(3), put(ANN), put(HOME))], {}),
+                ([], {(names.CATALOG, 0): 4}),
+            ]
+        else:
+            self.second.set()
+            answers = []
+        return _Answers(answers, self.written)
+
+
+class _Answers:
+    def __init__(self, answers: list[Any], written: list[list[Batch]]) -> None:
+        self._answers = answers
+        self._written = written
+        self.at_end: dict[tuple[str, int], int] = {}
+
+    def __enter__(self) -> _Answers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, timeout: float) -> list[Batch]:
+        if self._answers:
+            found, self.at_end = self._answers.pop(0)
+            return found  # type: ignore[no-any-return]
+        threading.Event().wait(0.01)
+        self.at_end = {}
+        return self._written.pop(0) if self._written else []
+
+
+@pytest.fixture
+def bus(monkeypatch: pytest.MonkeyPatch) -> _Bus:
+    made = _Bus()
+    monkeypatch.setattr(reader_module, "Reader", made.reader)
+    return made
+
+
+def test_a_log_read_to_its_end_is_asked_for_seldom(bus: _Bus) -> None:
+    with CatalogReader("nowhere:1", client_id="test") as following:
+        assert following.catalog.user("ann") == ANN
+        assert bus.second.wait(5)
+        (begin, short), (goes_on, long) = bus.opened
+        assert (begin, goes_on) == (BEGINNING, 3), "behind the last record that was applied"
+        assert short < 100 and long == REST_MS
+        bus.written.append([batch(4, put(User(7, "bob", "hash")))])
+        assert following.wait_for(5, timeout=5).user("bob") is not None, "its leader is known"
+    assert len(bus.opened) == 2
+
+
+@pytest.mark.parametrize(("end", "reached"), [(5, True), (6, True), (7, False)])
+def test_the_mark_of_the_last_transaction_is_not_waited_for(
+    bus: _Bus, end: int, reached: bool
+) -> None:
+    with CatalogReader("nowhere:1", client_id="test") as following:
+        following.__dict__["_admin"] = SimpleNamespace(
+            end_offsets=lambda partitions, committed: dict.fromkeys(partitions, end)
+        )
+        bus.written.append([batch(4, put(User(7, "bob", "hash")))])
+        following.wait_for(5, timeout=5)
+        if reached:
+            assert following.catch_up(timeout=0.2).revision == 5
+        else:
+            with pytest.raises(BusError):
+                following.catch_up(timeout=0.2)

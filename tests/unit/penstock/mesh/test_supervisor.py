@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from penstock.mesh import supervisor
-from penstock.mesh.kept import Kept
+from penstock.mesh.kept import Kept, State, pause_between_looks
 from penstock.mesh.layout import Layout, free_ports
 from penstock.mesh.process import ChildProcess
 from penstock.mesh.readiness import ask
@@ -63,6 +63,7 @@ def supervised(
     *,
     deaf: bool = True,
     silent_seconds: float = 1.0,
+    start_arguments: Callable[[], list[str]] = list,
 ) -> None:
     """Run one service under a supervisor; *act* on it from another thread, then end all."""
     ports = free_ports()
@@ -72,7 +73,16 @@ def supervised(
     def plan(layout: Layout, ports: Any, options: Options) -> list[ServicePlan]:
         command = [sys.executable, "-c", SERVICE, str(port), *(["deaf"] if deaf else [])]
         environment = {**os.environ, "PENSTOCK_MESH": str(layout.root)}
-        return [ServicePlan("store", command, environment, (), lambda: ask(port))]
+        return [
+            ServicePlan(
+                "store",
+                command,
+                environment,
+                (),
+                lambda: ask(port),
+                start_arguments=start_arguments,
+            )
+        ]
 
     monkeypatch.setattr(supervisor, "plan", plan)
     monkeypatch.setattr(supervisor, "_STOP_SECONDS_SERVICE", 1.0)
@@ -111,6 +121,20 @@ def test_a_service_that_does_not_answer_is_ended_by_force_and_started_again(
         assert mesh.state()["services"]["store"]["restarts"] == 1
 
     supervised(tmp_path, monkeypatch, act)
+
+
+@pytest.mark.usefixtures("kept_signals")
+def test_a_service_may_be_told_something_else_when_it_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts = iter((["first"], ["again"]))
+
+    def act(mesh: RunningMesh) -> None:
+        pid = mesh.kill("store", signal.SIGKILL)
+        mesh.wait_ready("store", not_pid=pid, seconds=60)
+        assert psutil.Process(mesh.pid("store")).cmdline()[-1] == "again"
+
+    supervised(tmp_path, monkeypatch, act, deaf=False, start_arguments=lambda: next(starts))
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -203,3 +227,20 @@ def test_the_next_standby_leaves_the_processors_to_the_one_that_takes_over() -> 
     assert pause(0.0, healthy=10.0, has_twin=True) == 10.0
     # whoever cannot start waits as any other
     assert pause(0.0, healthy=2.0, has_twin=True) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("states", "seconds"),
+    [
+        (["ready", "ready"], 1.0),
+        (["ready", "failed"], 1.0),
+        (["ready", "unready"], 0.5),
+        (["unready", "starting"], 0.1),
+        (["ready", "backoff"], 0.1),
+        (["waiting", "ready"], 0.1),
+    ],
+)
+def test_a_supervisor_looks_often_only_while_somebody_waits_for_a_service(
+    states: list[State], seconds: float
+) -> None:
+    assert pause_between_looks(states) == seconds

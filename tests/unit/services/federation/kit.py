@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,8 +86,12 @@ class Deployment:
         self.catalog = Catalog(entries or (DATABASE, PLAIN, STABLE))
         #: entries that come while somebody waits for the catalog
         self.late: list[Entry] = []
+        self.listeners: list[Callable[[Any], None]] = []
         self.reader: Any = SimpleNamespace(
-            catalog=self.catalog, know=lambda ids: None, catch_up=self._catch_up
+            catalog=self.catalog,
+            know=lambda ids: None,
+            catch_up=self._catch_up,
+            listen=self.listeners.append,
         )
         self.access = Access(lambda: self.catalog, ROOT)
         self.born: set[tuple[int, str]] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -279,6 +280,28 @@ def test_stopping_stops_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     here.views.start()
     here.views.stop()
     assert here.pumps[0].stopped and not here.views.is_alive()
+
+
+def test_without_views_the_thread_sleeps_until_the_catalog_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subject, "_EVERY", 0.01)
+    monkeypatch.setattr(subject, "_REST", 30.0)
+    here = Here(tmp_path, monkeypatch, DATABASE, PLAIN, STABLE)
+    looks: SimpleQueue[None] = SimpleQueue()
+    monkeypatch.setattr(here.views, "step", lambda: looks.put(None))
+    here.views.start()
+    try:
+        looks.get(timeout=5)
+        time.sleep(0.2)
+        assert looks.empty()
+        here.listeners[0]([])
+        looks.get(timeout=5)
+    finally:
+        here.views._halt.set()
+        here.listeners[0]([])
+        here.views.stop()
+    assert not here.views.is_alive()
 
 
 def test_a_deployment_has_one_id_for_ever(tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ class MemoryStore:
     ) -> None:
         """*catalog*, *log*, *memory_redis*: what others share with it; else it has its own."""
         self.catalog = catalog or Catalog(entries or (DATABASE, PLAIN, STABLE))
-        self.reader: Any = SimpleNamespace(catalog=self.catalog, know=lambda ids: None)
+        self.reader: Any = SimpleNamespace(
+            catalog=self.catalog, know=lambda ids: None, listen=lambda listener: None
+        )
         self.settings = StoreSettings(data_dir=directory)
         self.partitions = Partitions(self.settings.segments_dir, self.catalog.topic_owner)
         self.clock = ManualClock(NOW_MS * 10**6)
