@@ -57,7 +57,7 @@ test: setup lint types unit stack  ## what `check` does, with all unit tests and
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
 
-dist: setup  ## wheels and source archives of penstock and penstock-mesh in dist/, checked in clean environments, `penstock demo` too
+dist: setup  ## wheels and source archives of penstock and penstock-mesh in dist/, checked in clean environments: `penstock demo`, the README's commands
 	@.ci/dist
 	@$(BIN)/pytest -q tests/dist
 

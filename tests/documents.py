@@ -2,7 +2,7 @@
 
 `sql`, `python` and `sh` blocks run; `result` (what comes out) or `error` (that it fails, and how)
 belongs to the block before it. `…` stands for anything. Other blocks, and those marked `norun`, are
-for people. Addresses with default ports are replaced by those of the mesh at hand.
+for people. Commands of a `sh wheels` block run in `make dist`, from the wheels. Addresses with default ports are replaced by those of the mesh at hand.
 """
 
 from __future__ import annotations
@@ -60,6 +60,17 @@ def blocks(path: Path) -> list[Block]:
         elif kind in ("sql", "python", "sh"):
             found.append(Block(kind, body, text.count("\n", 0, match.start()) + 2))
     return found
+
+
+def commands(path: Path) -> list[str]:
+    """The commands of a document that `make dist` runs, one a line."""
+    text = path.read_text(encoding="utf-8")
+    return [
+        line
+        for match in _FENCE.finditer(text)
+        if match.group(1) == "sh wheels"
+        for line in match.group(2).splitlines()
+    ]
 
 
 def databases(path: Path) -> list[str]:

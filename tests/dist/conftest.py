@@ -37,7 +37,13 @@ def wheel(name: str) -> Path:
 
 def client_with(extras: str = "") -> str:
     """Return the requirement that stands for the built client with *extras*."""
-    return f"penstock[{extras}] @ {wheel('penstock').as_uri()}"
+    named = f"penstock[{extras}]" if extras else "penstock"
+    return f"{named} @ {wheel('penstock').as_uri()}"
+
+
+def built() -> tuple[str, str]:
+    """Return the requirements that stand for both distributions as they were built."""
+    return client_with(), f"penstock-mesh @ {wheel('penstock_mesh').as_uri()}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,8 @@ def made(root: Path, *requirements: str) -> Environment:
     """Return a new environment with *requirements* in it."""
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, root], check=True)
     found = Environment(root)
-    found.install(*requirements)
+    if requirements:
+        found.install(*requirements)
     return found
 
 
