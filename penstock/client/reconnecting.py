@@ -23,7 +23,7 @@ _RAREST_NOTICE = 600.0
 
 
 class Reconnecting:
-    """One stretch of attempts: begins with the first failure, ends with `succeeded`."""
+    """Attempts of one connection: `failed` and `succeeded` say how each of them ended."""
 
     def __init__(self, service: str, waits: str, patience: float | None) -> None:
         """
@@ -37,24 +37,37 @@ class Reconnecting:
         self._patience = patience
         self._down_since: float | None = None
         self._down_at = ""
+        self._next_attempt = 0.0
         self._notice_after = _FIRST_NOTICE
         self._noticed = False
 
-    def failed(self, why: str) -> float | None:
-        """Return the seconds until the next attempt; None when patience is over."""
+    @property
+    def away_since(self) -> str:
+        """Time of the first failure behind the last success; empty: there was none."""
+        return self._down_at
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the next attempt; 0 or less: it may be made."""
+        return 0.0 if self._down_since is None else self._next_attempt - time.monotonic()
+
+    def failed(self, why: str) -> bool:
+        """Put off the next attempt. Return False when patience is over."""
         now = time.monotonic()
         if self._down_since is None:
             self._down_since = now
             self._down_at = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         away = now - self._down_since
         if self._patience is not None and away >= self._patience:
-            return None
+            return False
         if away >= self._notice_after:
             self._notice(why, away)
         pause = min(max(away * _PART, _SHORTEST), _LONGEST)
         # those who lost it together do not come back together
         pause *= random.uniform(0.75, 1.25)
-        return pause if self._patience is None else min(pause, self._patience - away)
+        if self._patience is not None:
+            pause = min(pause, self._patience - away)
+        self._next_attempt = now + pause
+        return True
 
     def succeeded(self) -> None:
         """Forget the failures; the log says that the service is there if it said that it is not."""
@@ -67,6 +80,7 @@ class Reconnecting:
                 self._waits,
             )
         self._down_since = None
+        self._down_at = ""
         self._notice_after = _FIRST_NOTICE
         self._noticed = False
 

@@ -54,7 +54,9 @@ class Stream:
         self._sql = sql
         self._database = database
         self._timezone = timezone
-        self._patience = patience
+        self._reconnecting = Reconnecting(
+            f"the deployment at {address.shown}", "an unbounded SELECT", patience
+        )
         #: continues behind the last message given out
         self.token = start
         self._link: Link | None = None
@@ -75,23 +77,19 @@ class Stream:
         return self
 
     def __iter__(self) -> Iterator[StreamRows]:
-        reconnecting = Reconnecting(
-            f"the deployment at {self._address.shown}", "an unbounded SELECT", self._patience
-        )
         while not self._closed.is_set():
             try:
                 self.open()
-                reconnecting.succeeded()
+                self._reconnecting.succeeded()
                 yield from self._messages()
             except PenstockError as error:
                 self._drop()
                 if self._closed.is_set():
                     return
                 lost = isinstance(error, LinkLost) or error.code == "E_LINK_LOST"
-                pause = reconnecting.failed(error.message) if lost else None
-                if pause is None:
+                if not lost or not self._reconnecting.failed(error.message):
                     raise
-                self._closed.wait(pause)
+                self._closed.wait(self._reconnecting.seconds_left())
 
     def _messages(self) -> Iterator[StreamRows]:
         assert self._channel is not None

@@ -33,6 +33,10 @@ from websockets.sync.client import connect as connect_sync
 
 from penstock.client.reconnecting import Reconnecting
 from penstock.errors import AuthError, PenstockError, RemoteError
+from penstock.notebook.live import Live
+from penstock.notebook.markup import SHOWN_ROWS
+from penstock.notebook.newest_rows import NewestRows
+from penstock.notebook.view import View, moment
 
 #: largest message accepted from the notifier
 _MAX_MESSAGE = 64 << 20
@@ -51,9 +55,9 @@ class Update:
     token: str
 
 
-class Subscription:
-    """Iterate it (`for update in …` or `async for update in …`); `close` ends it. Not to be
-    iterated twice at a time.
+class Subscription(Live):
+    """Iterate it (`for update in …` or `async for update in …`), or `display` it in a notebook;
+    `close` ends it. Not to be iterated twice at a time.
     """
 
     def __init__(
@@ -80,12 +84,15 @@ class Subscription:
         self._headers = {"Authorization": authorization}
         self._context = context
         self._request = request
-        self._patience = patience
         #: continues behind the last update given out
         self.token = start
         self._sync: SyncConnection | None = None
         self._async: ClientConnection | None = None
         self._closed = threading.Event()
+        self._newest = NewestRows()
+        self._reconnecting = Reconnecting(
+            f"the notifier at {self._url}", f"the subscription to {self.name}", patience
+        )
 
     @property
     def name(self) -> str:
@@ -141,18 +148,20 @@ class Subscription:
         return connection
 
     def _connect_until(self, deadline: float | None) -> SyncConnection:
-        reconnecting = self._reconnecting()
         while not self._closed.is_set():
+            wait = self._reconnecting.seconds_left()
+            if wait > 0:
+                left = wait if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    raise TimeoutError(f"{self._url} was not reached in time")
+                self._closed.wait(min(wait, left))
+                continue
             try:
                 connection = self._connect()
             except (OSError, WebSocketException) as error:
-                pause = self._pause(reconnecting, error)
-                left = pause if deadline is None else deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError(f"{self._url} was not reached in time") from None
-                self._closed.wait(min(pause, left))
+                self._put_off(error)
             else:
-                reconnecting.succeeded()
+                self._reconnecting.succeeded()
                 return connection
         raise _closed()
 
@@ -168,17 +177,10 @@ class Subscription:
         self._update(connection.recv())
         return connection
 
-    def _reconnecting(self) -> Reconnecting:
-        return Reconnecting(
-            f"the notifier at {self._url}", f"the subscription to {self.name}", self._patience
-        )
-
-    def _pause(self, reconnecting: Reconnecting, error: Exception) -> float:
-        """Return the seconds until the next attempt. Raises PenstockError: there is none."""
-        pause = reconnecting.failed(_reason(error)) if _may_pass(error) else None
-        if pause is None:
+    def _put_off(self, error: Exception) -> None:
+        """Put off the next attempt. Raises PenstockError: there is none."""
+        if not _may_pass(error) or not self._reconnecting.failed(_reason(error)):
             raise _unreachable(self._url, error) from None
-        return pause
 
     def __iter__(self) -> Iterator[Update]:
         while not self._closed.is_set():
@@ -207,24 +209,27 @@ class Subscription:
                 self._sync = None
                 continue
             if update is not None:
-                self.token = update.token
-                return update
+                return self._given_out(update)
+
+    def _given_out(self, update: Update) -> Update:
+        self.token = update.token
+        self._newest.add(update.items)
+        return update
 
     async def __aiter__(self) -> AsyncIterator[Update]:
-        reconnecting = self._reconnecting()
         while not self._closed.is_set():
             try:
                 self._async = await self._connect_async()
             except (OSError, WebSocketException) as error:
-                await self._sleep(self._pause(reconnecting, error))
+                self._put_off(error)
+                await self._sleep(self._reconnecting.seconds_left())
                 continue
-            reconnecting.succeeded()
+            self._reconnecting.succeeded()
             with contextlib.suppress(ConnectionClosed):
                 async for text in self._async:
                     update = self._update(text)
                     if update is not None:
-                        self.token = update.token
-                        yield update
+                        yield self._given_out(update)
             self._async = None
 
     async def _connect_async(self) -> ClientConnection:
@@ -243,6 +248,33 @@ class Subscription:
         end = time.monotonic() + seconds
         while not self._closed.is_set() and (left := end - time.monotonic()) > 0:
             await asyncio.sleep(min(left, _LOOK_SECONDS))
+
+    def view(self, rows: int = SHOWN_ROWS) -> View:
+        """Return what it looks like: whether it is connected, and the newest rows given out."""
+        what = self._request["what"]
+        came = self._newest.count
+        last = f", the last at {moment(self._newest.at)}" if came else ""
+        names, newest = self._newest.last(rows)
+        facts = [f"{came:,} {what}{last}"]
+        return View(f"subscription to {self.name}", self._state(), facts, names, newest)
+
+    def _state(self) -> str:
+        if self._closed.is_set():
+            return "closed"
+        if self._reconnecting.away_since:
+            return f"waits for the notifier since {self._reconnecting.away_since}"
+        connected = self._sync is not None or self._async is not None
+        return "connected" if connected else "not connected yet"
+
+    def _await_change(self, seconds: float) -> bool:
+        try:
+            self.next(seconds)
+        except TimeoutError:
+            return True
+        except PenstockError:
+            if not self._closed.is_set():
+                raise
+        return not self._closed.is_set()
 
     def close(self) -> None:
         """End the subscription; a loop over it ends."""

@@ -18,6 +18,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 from penstock.client import reconnecting
 from penstock.client.subscribe import Subscription
 from penstock.errors import AuthError, RemoteError
+from tests.unit.penstock.notebook.played import PlayedNotebook
 
 
 @pytest.fixture
@@ -117,10 +118,9 @@ def test_pauses_grow_and_the_log_says_since_when(
     waiting = reconnecting.Reconnecting("the notifier at x", "the subscription to t", None)
     pauses: list[float] = []
     while now < 1600:
-        pause = waiting.failed("ConnectionRefusedError")
-        assert pause is not None
-        pauses.append(pause)
-        now += pause
+        assert waiting.failed("ConnectionRefusedError")
+        pauses.append(waiting.seconds_left())
+        now += pauses[-1]
     assert max(pauses[:3]) < 0.1 and 7 < max(pauses) <= 12.5
     assert len(pauses) < 150
     said = [record.getMessage() for record in caplog.records]
@@ -132,8 +132,9 @@ def test_pauses_grow_and_the_log_says_since_when(
     waiting.succeeded()
     assert "the notifier at x is there again after 6" in caplog.messages[-1]
     caplog.clear()
-    assert waiting.failed("OSError") is not None
+    assert waiting.failed("OSError") and waiting.away_since
     waiting.succeeded()
+    assert waiting.away_since == "" and waiting.seconds_left() <= 0
     assert caplog.messages == []
 
 
@@ -142,3 +143,40 @@ def test_a_refusal_is_not_repeated(url: str, answers: list[int]) -> None:
     with pytest.raises(AuthError):
         Subscription(url, "Basic x", {"table": "d.t", "what": "rows"}, patience=20).open()
     assert not answers
+
+
+def test_it_says_what_it_follows_how_far_and_whether_it_is_connected(url: str) -> None:
+    subscription = Subscription(url, "Basic x", {"table": "d.<b>", "what": "rows"})
+    assert repr(subscription) == "<subscription to table d.<b>: not connected yet, 0 rows>"
+    subscription.next(10)
+    shown = subscription._repr_html_()
+    assert "table d.&lt;b&gt;</b>: connected, 1 rows, the last at 20" in shown
+    assert "<th>n</th>" in shown and "<td>1</td>" in shown
+    subscription.close()
+    assert ": closed, 1 rows" in repr(subscription)
+    events = Subscription(url, "Basic x", {"stream": "d.s", "what": "events"})
+    assert repr(events).startswith("<subscription to window events of stream d.s: ")
+
+
+def test_it_says_since_when_it_waits() -> None:
+    subscription = Subscription(_nobody(), "Basic x", {"table": "d.t", "what": "rows"})
+    with pytest.raises(TimeoutError):
+        subscription.next(0.1)
+    assert "waits for the notifier since 20" in repr(subscription)
+
+
+def test_a_notebook_shows_rows_as_they_come(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = PlayedNotebook().install(monkeypatch)
+    with Subscription(url, "Basic x", {"table": "d.t", "what": "rows"}) as subscription:
+        subscription.display(1.0)
+    assert "not connected yet" in notebook.drawn[0]
+    assert "connected, 1 rows" in notebook.drawn[-1] and "<td>1</td>" in notebook.drawn[-1]
+    assert subscription.token == "t1"
+
+
+def test_a_display_ends_when_it_is_closed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = PlayedNotebook().install(monkeypatch)
+    subscription = Subscription(url, "Basic x", {"table": "d.t", "what": "rows"}).open()
+    threading.Timer(0.5, subscription.close).start()
+    subscription.display()
+    assert "closed" in notebook.drawn[-1]
