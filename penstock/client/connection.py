@@ -226,6 +226,7 @@ class Connection(OldNames):
             patience: seconds to go on trying while the notifier can't be reached; by default until
                 the subscription is closed.
         """
+        from penstock.client.row_times import RowTimes, time_units
         from penstock.client.subscribe import Subscription, subscription_request
 
         if self._notifier_url is None:
@@ -240,6 +241,7 @@ class Connection(OldNames):
             start=start,
             patience=patience,
             context=context,
+            times=RowTimes(lambda: time_units(self, request)),
         )
 
     def token(self, seconds: int = 86_400) -> str:

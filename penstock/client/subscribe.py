@@ -32,6 +32,7 @@ from websockets.sync.client import ClientConnection as SyncConnection
 from websockets.sync.client import connect as connect_sync
 
 from penstock.client.reconnecting import Reconnecting
+from penstock.client.row_times import RowTimes
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.notebook.live import Live
 from penstock.notebook.markup import SHOWN_ROWS
@@ -69,6 +70,7 @@ class Subscription(Live):
         start: str = "latest",
         patience: float | None = None,
         context: ssl.SSLContext | None = None,
+        times: RowTimes | None = None,
     ) -> None:
         """
         Args:
@@ -79,6 +81,7 @@ class Subscription(Live):
             patience: seconds to go on trying while the notifier can't be reached; None: until it is
                 closed.
             context: what to trust (`wss://`).
+            times: shows people ticks as times.
         """
         self._url = url.rstrip("/") + "/ws"
         self._headers = {"Authorization": authorization}
@@ -90,6 +93,7 @@ class Subscription(Live):
         self._async: ClientConnection | None = None
         self._closed = threading.Event()
         self._newest = NewestRows()
+        self._times = times or RowTimes()
         self._reconnecting = Reconnecting(
             f"the notifier at {self._url}", f"the subscription to {self.name}", patience
         )
@@ -250,13 +254,16 @@ class Subscription(Live):
             await asyncio.sleep(min(left, _LOOK_SECONDS))
 
     def view(self, rows: int = SHOWN_ROWS) -> View:
-        """Return what it looks like: whether it is connected, and the newest rows given out."""
+        """Return what it looks like: whether it is connected, and the newest rows given out. Their
+        times are asked for once.
+        """
         what = self._request["what"]
         came = self._newest.count
         last = f", the last at {moment(self._newest.at)}" if came else ""
         names, newest = self._newest.last(rows)
         facts = [f"{came:,} {what}{last}"]
-        return View(f"subscription to {self.name}", self._state(), facts, names, newest)
+        shown = self._times.shown(names, newest)
+        return View(f"subscription to {self.name}", self._state(), facts, names, shown)
 
     def _state(self) -> str:
         if self._closed.is_set():

@@ -22,7 +22,7 @@ class Live:
     """Something that follows rows. Its kinds say what it looks like and when that may change."""
 
     def view(self, rows: int = SHOWN_ROWS) -> View:
-        """Return what it looks like now, with at most *rows* rows. Asks nobody."""
+        """Return what it looks like now, with at most *rows* rows."""
         raise NotImplementedError
 
     def _await_change(self, seconds: float) -> bool:
