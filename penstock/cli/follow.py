@@ -42,6 +42,12 @@ def follow(
     rows: Annotated[
         int | None, typer.Option("--rows", "-n", min=1, help="end after so many")
     ] = None,
+    patience: Annotated[
+        float | None,
+        typer.Option(
+            min=0, help="give up after so many seconds without a connection; default: never"
+        ),
+    ] = None,
     database: Annotated[str | None, typer.Option(help="for a name without one")] = None,
     data_dir: DataDir = DATA_DIR,
     url: Url = None,
@@ -59,6 +65,6 @@ def follow(
     if where is not None and (events or child):
         raise ConfigError("--where goes with rows of a whole table", hint="leave the others out")
     chosen = form or ("table" if sys.stdout.isatty() else "ndjson")
-    asked = Following(wanted, tuple(child or ()), _STARTS[start], where, rows, chosen)
+    asked = Following(wanted, tuple(child or ()), _STARTS[start], where, rows, chosen, patience)
     show = follow_events if events else follow_rows
     show(partial(connection, data_dir, url, user, password_file), asked)

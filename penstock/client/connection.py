@@ -212,6 +212,7 @@ class Connection(OldNames):
         stream: bool = False,
         tables: Sequence[str] | None = None,
         start: str = "latest",
+        patience: float | None = None,
     ) -> Subscription:
         """Follow a table or stream: iterate the result, with `for` or `async for`.
 
@@ -222,7 +223,10 @@ class Connection(OldNames):
             stream: *name* is a stream's, not a table's.
             tables: only these child tables.
             start: `latest`, `earliest` or an update's token.
+            patience: seconds to go on trying while the notifier can't be reached; by default until
+                the subscription is closed.
         """
+        from penstock.client.row_times import RowTimes, time_units
         from penstock.client.subscribe import Subscription, subscription_request
 
         if self._notifier_url is None:
@@ -231,7 +235,13 @@ class Connection(OldNames):
         request = subscription_request(self._qualify(name), what=what, stream=stream, tables=tables)
         context = self._gateway.context if self._notifier_url.startswith("wss") else None
         return Subscription(
-            self._notifier_url, self._gateway.authorization, request, start=start, context=context
+            self._notifier_url,
+            self._gateway.authorization,
+            request,
+            start=start,
+            patience=patience,
+            context=context,
+            times=RowTimes(lambda: time_units(self, request)),
         )
 
     def token(self, seconds: int = 86_400) -> str:
@@ -241,7 +251,14 @@ class Connection(OldNames):
         body = json.dumps({"seconds": seconds}).encode()
         return str(self._gateway.post("/v1/tokens", body, JSON).json()["token"])
 
-    def stream(self, sql: str, *, start: str = "latest", database: str | None = None) -> Stream:
+    def stream(
+        self,
+        sql: str,
+        *,
+        start: str = "latest",
+        database: str | None = None,
+        patience: float | None = None,
+    ) -> Stream:
         """An unbounded SELECT that filters and projects: iterate the result for Arrow tables of
         rows as they come.
 
@@ -249,6 +266,8 @@ class Connection(OldNames):
             sql: over one table or external stream.
             start: `latest`, `earliest` or a message's token.
             database: for a name without one; by default the connection's.
+            patience: seconds to go on trying while the other side can't be reached; by default
+                until it is closed.
         """
         from penstock.client.stream import Stream
         from penstock.link.address import Address
@@ -263,7 +282,12 @@ class Connection(OldNames):
             host or "127.0.0.1", link.port or 0, self._user, self._password, link.scheme == "wss"
         )
         return Stream(
-            address, sql, database or self.database or "", start=start, timezone=self.timezone
+            address,
+            sql,
+            database or self.database or "",
+            start=start,
+            timezone=self.timezone,
+            patience=patience,
         )
 
     def drain(self, database: str | None = None, *, depth: int = 1) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from penstock.client.result import Result
 from penstock.client.subscription_options import SubscriptionOptions
 from penstock.client.wire import ROW_ID
+from penstock.notebook.newest_rows import NewestRows
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class HandlerCalls:
         self._rows: list[pa.Table] = []
         #: rows that wait
         self.waiting = 0
+        self.newest = NewestRows()
         #: since when, or since the last call
         self._since = 0.0
 
@@ -75,6 +77,7 @@ class HandlerCalls:
         if not self.waiting and not self._options.time_trigger:
             self._since = time.monotonic()
         self._rows.append(rows)
+        self.newest.add(rows)
         self.waiting += rows.num_rows
 
     def drop(self) -> None:

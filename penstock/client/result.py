@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -10,14 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from penstock import installed
+from penstock.notebook.markup import SHOWN_ROWS, table_html
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-
-#: rows that a notebook shows
-_SHOWN = 20
 
 
 class Count(int):
@@ -76,19 +72,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the first rows as a notebook shows them."""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        first = Result(self.table.slice(0, _SHOWN)).rows
-        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in first)
-        rest = len(self) - len(first)
-        more = f"<p>and {rest:,} more rows</p>" if rest else ""
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+        first = Result(self.table.slice(0, SHOWN_ROWS)).rows
+        return table_html(self.columns, first, len(self) - len(first))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows)
-
-
-def _cell(value: Any) -> str:
-    return f"<td>{'NULL' if value is None else html.escape(str(value))}</td>"

@@ -1,13 +1,13 @@
 """`Connection.stream`: an unbounded SELECT. Rows that pass it come as Arrow tables for as long as
 somebody iterates.
 
-Reconnects by itself and goes on behind the last message it gave out. Refused: windows and
-aggregates, which are CREATE STREAM's.
+Reconnects by itself, with growing pauses, and goes on behind the last message it gave out. Windows
+and aggregates are refused: they are CREATE STREAM's.
 """
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,12 +15,11 @@ from typing import Self
 
 import pyarrow as pa
 
+from penstock.client.reconnecting import Reconnecting
 from penstock.errors import PenstockError
 from penstock.link.address import Address, LinkLost
 from penstock.link.channel import Channel
 from penstock.link.client import Link
-
-_PAUSES = (0.05, 2.0)
 
 
 @dataclass(frozen=True)
@@ -44,18 +43,25 @@ class Stream:
         *,
         start: str,
         timezone: str,
-        patience: float = 60.0,
+        patience: float | None = None,
     ) -> None:
+        """
+        Args:
+            patience: seconds to go on trying while the other side can't be reached; None: until it
+                is closed.
+        """
         self._address = address
         self._sql = sql
         self._database = database
         self._timezone = timezone
-        self._patience = patience
+        self._reconnecting = Reconnecting(
+            f"the deployment at {address.shown}", "an unbounded SELECT", patience
+        )
         #: continues behind the last message given out
         self.token = start
         self._link: Link | None = None
         self._channel: Channel | None = None
-        self._closed = False
+        self._closed = threading.Event()
 
     def open(self) -> Self:
         """Subscribe now, instead of at the first iteration: whatever comes after this call is seen.
@@ -71,28 +77,24 @@ class Stream:
         return self
 
     def __iter__(self) -> Iterator[StreamRows]:
-        down_since = time.monotonic()
-        pause = _PAUSES[0]
-        while not self._closed:
+        while not self._closed.is_set():
             try:
                 self.open()
-                down_since = time.monotonic()
-                pause = _PAUSES[0]
+                self._reconnecting.succeeded()
                 yield from self._messages()
             except PenstockError as error:
                 self._drop()
-                lost = isinstance(error, LinkLost) or error.code == "E_LINK_LOST"
-                if self._closed:
+                if self._closed.is_set():
                     return
-                if not lost or time.monotonic() - down_since > self._patience:
+                lost = isinstance(error, LinkLost) or error.code == "E_LINK_LOST"
+                if not lost or not self._reconnecting.failed(error.message):
                     raise
-                time.sleep(pause)
-                pause = min(pause * 2, _PAUSES[1])
+                self._closed.wait(self._reconnecting.seconds_left())
 
     def _messages(self) -> Iterator[StreamRows]:
         assert self._channel is not None
         held: list[pa.Table] = []
-        while not self._closed:
+        while not self._closed.is_set():
             message = self._channel.get(1.0)
             if message is None:
                 continue
@@ -114,7 +116,7 @@ class Stream:
             link.close()
 
     def close(self) -> None:
-        self._closed = True
+        self._closed.set()
         self._drop()
 
     def __enter__(self) -> Self:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.client.at_nodes import AtNodes, table_path
-from penstock.client.subscription_options import SubscriptionOptions, filter_of
-from penstock.client.table_subscription import TableSubscription, Target
+from penstock.client.subscription_options import SubscriptionOptions, Target, filter_of
+from penstock.client.table_subscription import TableSubscription
 from penstock.errors import CatalogError, PenstockError, SchemaError
 
 Handler = Callable[..., Any]

@@ -1,10 +1,30 @@
-"""Options of a subscription to a stream table."""
+"""What a subscription to a stream table is of, and its options."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is subscribed to, and from where.
+
+    Args:
+        table: `database.name`.
+        group: that keeps the table.
+        action: name of the subscription among those of the table.
+        offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest there
+            is.
+        node: where to begin; empty: at the leader.
+    """
+
+    table: str
+    group: int
+    action: str
+    offset: int
+    node: str = ""
 
 
 @dataclass(frozen=True)

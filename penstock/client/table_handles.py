@@ -20,6 +20,7 @@ from penstock.client.result import Result
 from penstock.client.values import column, columns_of, without_nan
 from penstock.client.wire import Rows, is_objects, to_table
 from penstock.errors import SchemaError
+from penstock.notebook.markup import line, names_line
 
 if TYPE_CHECKING:
     from penstock.client.at_nodes import Statements
@@ -153,6 +154,12 @@ class StreamTable:
     def submit(self, rows: Rows | Result | Mapping[str, Sequence[Any]]) -> Future[int]:
         """The same without waiting: many writes under way keep their order."""
         return self.appender.submit(arrow_rows(rows, self.schema))
+
+    def __repr__(self) -> str:
+        # asks nobody: the columns are there once the table has been used
+        known = self._known
+        columns = f": columns {names_line(known['schema'].names)}" if known is not None else ""
+        return f"<stream table {line(self.name)}{columns}>"
 
     @property
     def schema(self) -> pa.Schema:

@@ -14,7 +14,6 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.compute as pc
@@ -23,9 +22,13 @@ from websockets.sync.client import ClientConnection
 
 from penstock.client.handler_calls import Executors, HandlerCalls
 from penstock.client.nodes import Nodes
-from penstock.client.subscription_options import SubscriptionOptions
+from penstock.client.subscription_options import SubscriptionOptions, Target
+from penstock.client.subscription_view import subscription_view
 from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import PenstockError, RemoteError
+from penstock.notebook.live import Live
+from penstock.notebook.markup import SHOWN_ROWS
+from penstock.notebook.view import View
 from penstock.remote_errors import error_of
 
 #: seconds without a sign of life after which another node is tried
@@ -36,27 +39,7 @@ _LONG_PAUSE = 0.25
 _PASSING = frozenset({"E_NODE_DOWN", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"})
 
 
-@dataclass(frozen=True)
-class Target:
-    """What is subscribed to, and from where.
-
-    Args:
-        table: `database.name`.
-        group: that keeps the table.
-        action: name of the subscription among those of the table.
-        offset: a row, 0 for the first, -1 now, -2 behind what was processed, -3 the earliest there
-            is.
-        node: where to begin; empty: at the leader.
-    """
-
-    table: str
-    group: int
-    action: str
-    offset: int
-    node: str = ""
-
-
-class TableSubscription:
+class TableSubscription(Live):
     """Running from `open` to `close`. `error` holds what ended it early."""
 
     def __init__(
@@ -351,6 +334,19 @@ class TableSubscription:
             socket.send(json.dumps({"processed": row}))
         except (OSError, WebSocketException):
             return  # it is told with the next connection
+
+    def view(self, rows: int = SHOWN_ROWS) -> View:
+        """Return what it looks like: who serves it, how far it is, and the newest rows."""
+        connected = self._socket is not None
+        return subscription_view(
+            self.to_dict(), self.error, self._calls.newest, rows, connected=connected
+        )
+
+    def _await_change(self, seconds: float) -> bool:
+        ended = self.wait(seconds)
+        if ended and self.error is not None:
+            raise self.error
+        return not ended
 
     def to_dict(self) -> dict[str, Any]:
         """A line of subWorkers, with every option as it is in force."""

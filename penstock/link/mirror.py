@@ -17,36 +17,32 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 import pyarrow as pa
 
 from penstock.errors import PenstockError, RemoteError
 from penstock.feeds.cursor import TokenError
-from penstock.link import external
 from penstock.link.address import LinkLost
 from penstock.link.channel import Channel, LinkMessage
 from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.mirror_content import MirrorContent
+from penstock.link.mirror_external import Executes, make_external
+from penstock.link.mirror_view import mirror_view
 from penstock.link.pool import connect_any
 from penstock.link.remote_request import MirrorOptions, RemoteRequest, RemoteTarget, TimeLeft
 from penstock.link.retry_window import RetryWindow
 from penstock.link.snapshot import find, read_snapshot, subscribe
 from penstock.link.updates import TableUpdate, UpdateFeed
+from penstock.notebook.live import Live
+from penstock.notebook.markup import SHOWN_ROWS
+from penstock.notebook.view import View
 from penstock.runtime import vital
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Executes(Protocol):
-    """A connection to a deployment, as far as a table needs it."""
-
-    def execute(self, sql: str, /) -> object:
-        """Run a statement. Raises PenstockError."""
 
 
 State = Literal["connecting", "live", "disconnected", "failed", "closed"]
@@ -54,7 +50,7 @@ State = Literal["connecting", "live", "disconnected", "failed", "closed"]
 CYCLE_SECONDS = 1.0
 
 
-class RemoteTable:
+class RemoteTable(Live):
     """Use it in a `with`, or `close` it. Reading it is safe from any thread."""
 
     def __init__(
@@ -152,20 +148,7 @@ class RemoteTable:
             PenstockError: that deployment does not reach it, or the table is filtered (WHERE over
                 the external stream does that).
         """
-        if self.options.where:
-            raise RemoteError(
-                "an external stream has no filter of its own",
-                hint="write the condition behind WHERE, where it is read",
-            )
-        description = self._content.description
-        if not description.name:
-            raise RemoteError(
-                f"nobody has seen {self.target.shown} yet", hint="wait until it is live"
-            )
-        columns = None
-        if self.options.columns or self._request.definition is not None:
-            columns = self._request.columns(description)
-        connection.execute(external.statement(name, self.target.replicas, description, columns))
+        make_external(connection, name, self.target, self._request, self._content)
 
     # ---------------------------------------------------------------- following
 
@@ -187,6 +170,19 @@ class RemoteTable:
                 yield update
             elif self.state == "failed" and self.error is not None:
                 raise self.error
+
+    def view(self, rows: int = SHOWN_ROWS) -> View:
+        """Return what it looks like: its state, and its newest rows by their times."""
+        with self._lock:
+            hidden = self._hides_rows()
+            return mirror_view(self.target.shown, self.status, self._content, rows, hidden=hidden)
+
+    def _await_change(self, seconds: float) -> bool:
+        with self._lock:
+            ended = self._lock.wait_for(lambda: self.state in ("failed", "closed"), seconds)
+            if self.state == "failed" and self.error is not None:
+                raise self.error
+            return not ended
 
     def wait(self, condition: Callable[[RemoteTable], bool], timeout: float = 30.0) -> None:
         """Return when *condition* holds. Raises RemoteError when it does not in time."""
@@ -215,12 +211,7 @@ class RemoteTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---------------------------------------------------------------- the thread

@@ -63,6 +63,20 @@ class MirrorContent:
         """Return the rows that count; None when there never were any."""
         return self._rows.frame(self.description)
 
+    def newest(self, most: int) -> tuple[int, pa.Table]:
+        """Return the number of rows, and those with the newest times, in their order. Raises
+        RemoteError while nobody knows it.
+        """
+        if self._blink:
+            cycle = self.cycle()
+            return cycle.num_rows, cycle.slice(max(cycle.num_rows - most, 0))
+        frame = self.frame()
+        if frame is None:
+            return 0, self.schema.empty_table()
+        order = [self.description.time_column, "_offset", "_row"]
+        last = frame.top_k(most, by=order).sort(order)
+        return frame.height, self.to_arrow(last, self.description)
+
     def cycle(self) -> pa.Table:
         """Return the rows of the last cycle."""
         return self.schema.empty_table() if self._cycle is None else self._cycle

@@ -163,9 +163,9 @@ class Notifications(Check):
             "TRIGGER WINDOW_CLOSE",
             notify=notify,
         )
-        self._subscription = self.client.subscribe(f"{self.db}.told", what="events")
-        self._subscription._patience = 300
-        self._subscription.open()
+        self._subscription = self.client.subscribe(
+            f"{self.db}.told", what="events", patience=300
+        ).open()
         self._seen: list[tuple[str, int]] = []
         self._thread = threading.Thread(target=self._listen, name="subscriber", daemon=True)
         self._thread.start()

@@ -30,6 +30,7 @@ class Following:
         where: only rows like these.
         rows: end after so many.
         form: how rows are written.
+        patience: seconds without a connection after which to give up; None: never.
     """
 
     name: TableName
@@ -38,6 +39,7 @@ class Following:
     where: str | None
     rows: int | None
     form: FollowForm
+    patience: float | None = None
 
 
 def follow_rows(open_client: Callable[[], Connection], asked: Following) -> None:
@@ -46,9 +48,13 @@ def follow_rows(open_client: Callable[[], Connection], asked: Following) -> None
         followed = source.find(client, asked.name)
         _say(f"following {followed.kind} {asked.name}; Ctrl-C ends it")
         if asked.where is not None:
-            found = source.select_rows(client, followed, asked.where, asked.start)
+            found = source.select_rows(
+                client, followed, asked.where, asked.start, patience=asked.patience
+            )
         else:
-            subscription = source.subscribe(client, followed, list(asked.children), asked.start)
+            subscription = source.subscribe(
+                client, followed, list(asked.children), asked.start, patience=asked.patience
+            )
             found = source.pieces(subscription, followed.columns, _say)
         _show_rows(found, printer, asked.rows)
 
@@ -95,7 +101,9 @@ def _show_events(client: Connection, asked: Following, printer: PiecePrinter) ->
     _say(f"following window events of {name}; Ctrl-C ends it")
     left = asked.rows
     children = list(asked.children) or None
-    updates = client.subscribe(str(name), what="events", tables=children, start=asked.start)
+    updates = client.subscribe(
+        str(name), what="events", tables=children, start=asked.start, patience=asked.patience
+    )
     for update in updates:
         items = update.items[:left]
         if asked.form in ("json", "ndjson"):

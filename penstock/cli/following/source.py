@@ -72,11 +72,20 @@ def _columns(client: Connection, name: TableName) -> pa.Schema:
 
 
 def subscribe(
-    client: Connection, followed: Followed, children: Sequence[str], start: str
+    client: Connection,
+    followed: Followed,
+    children: Sequence[str],
+    start: str,
+    *,
+    patience: float | None = None,
 ) -> Subscription:
     """Follow a table's or stream's rows; *children*: of these child tables only."""
     return client.subscribe(
-        str(followed.name), stream=followed.is_stream, tables=children or None, start=start
+        str(followed.name),
+        stream=followed.is_stream,
+        tables=children or None,
+        start=start,
+        patience=patience,
     )
 
 
@@ -94,7 +103,12 @@ def pieces(
 
 
 def select_rows(
-    client: Connection, followed: Followed, condition: str, start: str
+    client: Connection,
+    followed: Followed,
+    condition: str,
+    start: str,
+    *,
+    patience: float | None = None,
 ) -> Iterator[pa.Table]:
     """Yield rows of a table for which *condition* is true, as they come.
 
@@ -108,6 +122,7 @@ def select_rows(
         )
     columns = ", ".join(in_backticks(name) for name in followed.columns.names)
     text = f"SELECT {columns} FROM {followed.name.sql} WHERE {condition}"
-    with client.stream(text, start=start, database=followed.name.database) as stream:
+    database = followed.name.database
+    with client.stream(text, start=start, database=database, patience=patience) as stream:
         for message in stream:
             yield selection_table(message.rows)

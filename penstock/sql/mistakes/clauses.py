@@ -99,22 +99,11 @@ def _parenthesis(place: Place) -> SqlSyntaxError | None:
         return None
     if place.kind() is not TokenType.SENTINEL and place.word() not in RESERVED:
         return None
-    opened = _last_opened(place)
+    opened = place.last_opened()
     if opened is None:
         return None
     line, column = place.source.locate(place.start + place.tokens[opened].start)
     return place.hinted(f"write ): the parenthesis of line {line}, column {column} is still open")
-
-
-def _last_opened(place: Place) -> int | None:
-    """Return which token is the last parenthesis that is open at the error."""
-    opened: list[int] = []
-    for n, token in enumerate(place.tokens[: place.index]):
-        if token.token_type is TokenType.L_PAREN:
-            opened.append(n)
-        elif token.token_type is TokenType.R_PAREN and opened:
-            opened.pop()
-    return opened[-1] if opened else None
 
 
 def _grouped_by_window(place: Place) -> SqlSyntaxError | None:

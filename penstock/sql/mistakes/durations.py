@@ -55,6 +55,8 @@ def _length(place: Place, n: int) -> str | None:
     """Return the length at token *n* as the dialect writes it."""
     if place.kind(n) is TokenType.STRING:
         text = place.token(n).text
+        if text.isdigit():  # INTERVAL '5' MINUTE
+            text = f"{text} {place.word(n + 1)}"
     elif place.kind(n) is TokenType.NUMBER:
         text = f"{place.token(n).text} {place.word(n + 1)}"
     else:

@@ -17,8 +17,10 @@ from penstock.sql.mistakes.missing import LAST, MISSING
 from penstock.sql.mistakes.place import Place
 from penstock.sql.mistakes.spelling import SPELLING
 from penstock.sql.mistakes.statements import STATEMENTS
+from penstock.sql.mistakes.stream_clauses import STREAM_CLAUSES
 from penstock.sql.mistakes.streams import STREAMS
 from penstock.sql.mistakes.unclosed import unclosed
+from penstock.sql.mistakes.windows import WINDOWS
 from penstock.sql.source import Source
 
 #: A longer statement is not looked at again.
@@ -27,6 +29,8 @@ MAX_LENGTH = 65_536
 _MISTAKES: tuple[Callable[[Place], SqlSyntaxError | None], ...] = (
     *CHARACTERS,
     *STREAMS,
+    *STREAM_CLAUSES,
+    *WINDOWS,
     *STATEMENTS,
     *DURATIONS,
     *COLUMNS,

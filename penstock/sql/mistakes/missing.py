@@ -48,7 +48,17 @@ _EXPECTED = {
     "expected END": "a CASE ends with END: CASE WHEN a > 1 THEN 2 ELSE 3 END",
     "expected AND": "write BETWEEN low AND high",
 }
-_STREAM_OPTIONS = ("TRIGGER", "WATERMARK", "IGNORE", "FILL_HISTORY", "DELETE_MARK", "ON_ERROR")
+_STREAM_OPTIONS = (
+    "TRIGGER",
+    "WATERMARK",
+    "IGNORE",
+    "FILL_HISTORY",
+    "DELETE_MARK",
+    "ON_ERROR",
+    "IDLE_TIMEOUT",
+    "MAX_RESULTS",
+    "MAX_STATE",
+)
 _OPERANDS = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
 _COMPARISONS = (
     TokenType.EQ,
@@ -79,6 +89,8 @@ def _word(place: Place) -> SqlSyntaxError | None:
         if place.says(beginning):
             return place.hinted(hint)
     if place.says("expected AS,", "expected AS "):
+        if _is_late_option(place):
+            return _before_into(place)
         cast = any(token.text.upper() == "CAST" for token in place.tokens[: place.index])
         return place.hinted("write CAST(value AS type)" if cast else "write AS SELECT …")
     if place.word(-1) == "IN" and place.says('expected "("'):
@@ -95,11 +107,19 @@ def _behind_the_end(place: Place) -> SqlSyntaxError | None:
         return place.hinted("write IS NOT NULL")
     if word == "OFFSET":
         return place.hinted("OFFSET stands behind LIMIT: LIMIT 100 OFFSET 5")
-    if word in _STREAM_OPTIONS and place.tokens[0].text.upper() == "CREATE":
-        return place.hinted(f"a stream's options stand before INTO: CREATE STREAM s {word} …")
+    if _is_late_option(place):
+        return _before_into(place)
     if place.kind(1) in _COMPARISONS and _has_condition(place):
         return place.hinted("join two conditions with AND or OR")
     return None
+
+
+def _is_late_option(place: Place) -> bool:
+    return place.word() in _STREAM_OPTIONS and place.tokens[0].text.upper() == "CREATE"
+
+
+def _before_into(place: Place) -> SqlSyntaxError:
+    return place.hinted(f"a stream's options stand before INTO: CREATE STREAM s {place.word()} …")
 
 
 def _has_condition(place: Place) -> bool:

@@ -55,6 +55,16 @@ class Place:
             and self.token(n).start == self.token(n - 1).end + 1
         )
 
+    def last_opened(self) -> int | None:
+        """Return which token is the last parenthesis that is open at the error."""
+        opened: list[int] = []
+        for n, token in enumerate(self.tokens[: self.index]):
+            if token.token_type is TokenType.L_PAREN:
+                opened.append(n)
+            elif token.token_type is TokenType.R_PAREN and opened:
+                opened.pop()
+        return opened[-1] if opened else None
+
     def says(self, *beginnings: str) -> bool:
         """Tell if the message of the error begins with one of these."""
         return self.error.message.startswith(beginnings)

@@ -23,7 +23,8 @@ def test_libraries_take_it_as_a_table() -> None:
 def test_a_notebook_shows_the_first_rows_as_text() -> None:
     shown = Result(TABLE)._repr_html_()
     assert shown == (
-        "<table><thead><tr><th>a</th><th>&lt;b&gt;</th></tr></thead><tbody>"
+        '<table class="tex2jax_ignore mathjax_ignore"><thead>'
+        "<tr><th>a</th><th>&lt;b&gt;</th></tr></thead><tbody>"
         "<tr><td>1</td><td>x</td></tr>"
         "<tr><td>NULL</td><td>&lt;script&gt;</td></tr>"
         "<tr><td>3</td><td>NULL</td></tr></tbody></table>"

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.client import reconnecting
 from penstock.client import stream as module
 from penstock.client.stream import Stream, StreamRows
 from penstock.errors import CatalogError, PenstockError
@@ -70,14 +71,14 @@ class _Node:
                 node.closed += 1
 
         monkeypatch.setattr(module, "Link", Link)
-        monkeypatch.setattr(module.time, "sleep", self._sleep)
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(module.threading.Event, "wait", self._wait)
+        monkeypatch.setattr(reconnecting.time, "monotonic", lambda: self.now)
 
-    def _sleep(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> None:
         self.now += seconds
 
     def read(
-        self, *, start: str = "", patience: float = 60.0
+        self, *, start: str = "", patience: float | None = None
     ) -> tuple[list[Any], Exception, Stream]:
         """Tokens and rows that come, and what ends them."""
         stream = Stream(
@@ -128,7 +129,19 @@ def test_patience_ends(monkeypatch):
     node = _Node(monkeypatch, *[LinkLost("gone")] * 100)
     _, ended, _ = node.read(patience=5.0)
     assert isinstance(ended, LinkLost)
-    assert 5.0 < node.now < 8.0
+    assert 5.0 <= node.now < 8.0
+
+
+def test_without_patience_it_goes_on_for_as_long_as_it_takes(monkeypatch, caplog):
+    node = _Node(monkeypatch, *[LinkLost("gone")] * 90, [_message("t1", 1)])
+    found, _, _ = node.read()
+    assert found == [("t1", [1])]
+    assert node.now > 300
+    first, *_, last = caplog.messages
+    assert "has not been reached since" in first and "(gone): an unbounded SELECT waits" in first
+    assert "is there again after" in last
+    # ever rarer: 5, 10, 20, … seconds
+    assert len(caplog.messages) < 10
 
 
 def test_what_is_wrong_is_said_at_once(monkeypatch):

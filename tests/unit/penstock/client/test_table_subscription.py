@@ -8,6 +8,7 @@ import http
 import json
 import queue
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from websockets.sync.server import Server, ServerConnection, serve
 import penstock
 from penstock.client.stream_tables import StreamTables
 from penstock.client.wire import to_stream
+from tests.unit.penstock.notebook.played import PlayedNotebook
 
 
 class Node:
@@ -128,3 +130,38 @@ def test_without_options_rows_come_as_columns(node: Node, ha: StreamTables) -> N
         ha.subscribe("trades", got.put, server="NODE1")
     assert got.get(timeout=10) == [[50, 60]]
     assert node.hellos[0]["offset"] == -1
+
+
+def test_it_says_how_far_it_is_and_shows_the_newest_rows(
+    node: Node, ha: StreamTables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = PlayedNotebook().install(monkeypatch)
+    got: queue.Queue[Any] = queue.Queue()
+    options = penstock.SubscriptionOptions(reconnect=True)
+    found = ha.subscribe("trades", got.put, "watch", options=options)
+    got.get(timeout=10)
+    found.display(0.5)
+    shown = notebook.drawn[-1]
+    assert f"subscription watch to stream table d.trades</b>: connected to {node.url}" in shown
+    assert "next row 7, 2 rows handled, the last came at 20" in shown
+    assert "<td>5</td><td>50</td>" in shown and "<td>6</td><td>60</td>" in shown
+    found.close()
+    assert "closed, next row 7" in repr(found)
+
+
+def test_a_handler_that_fails_is_told(node: Node, ha: StreamTables) -> None:
+    def fail(_: Any) -> None:
+        raise ValueError("<b>\n")
+
+    found = ha.subscribe(
+        "trades", fail, "watch", options=penstock.SubscriptionOptions(reconnect=True)
+    )
+    end = time.monotonic() + 10
+    while "1 calls failed" not in repr(found) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert "1 calls failed: ValueError: <b>\\n" in repr(found)
+    assert "&lt;b&gt;" in found._repr_html_()
+
+
+def test_a_stream_table_asks_nobody_what_it_is(ha: StreamTables) -> None:
+    assert repr(ha.table("trades")) == "<stream table d.trades>"

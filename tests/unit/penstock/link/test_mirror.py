@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from penstock.link.mirror import RemoteTable
 from penstock.link.remote_request import MirrorOptions
 from penstock.link.updates import TableUpdate
 from tests.unit.penstock.link.far_side import READINGS, TARGET, FarLink, FarSide, rows
+from tests.unit.penstock.notebook.played import PlayedNotebook
 
 FOREVER = 10**9
 
@@ -330,6 +332,41 @@ def test_rows_are_shown_in_several_forms(side: FarSide, opened: Open) -> None:
     assert table.columns == ["v"]
     assert table.sql("SELECT sum(v) AS n FROM t").to_pylist() == [{"n": 30}]
     assert len(table) == 2
+
+
+def test_a_notebook_shows_its_state_and_the_newest_rows(
+    side: FarSide, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = PlayedNotebook().install(monkeypatch)
+    # in the order of names, as the other side has them: the newest is the first
+    side.pieces = [rows(("a", 3, 30), ("b", 1, 10), ("b", 2, 20))]
+    table = opened()
+    later = threading.Timer(0.3, side.send, [rows(("a", 4, 40))], {"type": "rows"})
+    later.start()
+    table.display(1.0, rows=2)
+    assert "live table q/t</b>: live, 3 rows" in notebook.drawn[0]
+    assert re.findall(r"<td>(\d+)</td><td>0</td></tr>", notebook.drawn[0]) == ["20", "30"]
+    assert "live, 4 rows, the last change at 20" in notebook.drawn[-1]
+    assert re.findall(r"<td>(\d+)</td><td>0</td></tr>", notebook.drawn[-1]) == ["30", "40"]
+    assert repr(table).startswith("<live table q/t: live, 4 rows, ")
+    assert repr(table).endswith("columns ts, v, site>")
+    table.close()
+    assert ": closed, 4 rows" in repr(table)
+    again = PlayedNotebook().install(monkeypatch)
+    table.display()
+    assert len(again.drawn) == 1
+
+
+def test_a_display_of_a_table_that_has_failed_says_why(
+    side: FarSide, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = PlayedNotebook().install(monkeypatch)
+    table = opened(Description(0, "", "", READINGS.columns), start=False)
+    table.state = "failed"
+    table.error = RemoteError("it <b>could not</b> be reached again")
+    with pytest.raises(RemoteError, match="reached again"):
+        table.display()
+    assert "failed (it &lt;b&gt;could not&lt;/b&gt; be reached" in notebook.drawn[-1]
 
 
 class Deployment:

@@ -10,6 +10,7 @@ from penstock.sql.mistakes.explain import MAX_LENGTH
 
 T = "CREATE TABLE t (ts TIMESTAMP, a INT"
 
+S = "CREATE STREAM s INTO r AS SELECT a FROM t"
 #: text, column of the error, words of its hint
 MISTAKES = [
     # typing errors
@@ -154,6 +155,23 @@ MISTAKES = [
     ("DROP t", 6, "DROP TABLE t"),
     ("ALTER TABLE t ADD a INT", 19, "ADD COLUMN a"),
     ("GRANT SELECT ON t TO bob", 7, "READ"),
+    # windows and streams of other systems
+    (f"{S} GROUP BY b INTERVAL(5m)", 54, "PARTITION BY … INTERVAL(…)"),
+    ("SELECT avg(a) FROM t GROUP BY b SESSION(ts, 5m)", 33, "PARTITION BY … SESSION(…)"),
+    (f"{S} INTERVAL '5' MINUTE", 52, "write INTERVAL(5m)"),
+    (f"{S} SESSION(30m)", 54, "SESSION(ts, 30m)"),
+    (f"{S} SESSION_WINDOW(ts, 30m)", 43, "write SESSION(ts, 30m)"),
+    (f"{S} HOPPING(1m, 5m)", 43, "write INTERVAL(5m) SLIDING(1m)"),
+    ("SELECT a FROM TUMBLE(t, ts, INTERVAL '5' MINUTE) GROUP BY b", 29, "behind the table"),
+    (f"{S} COUNT_WINDOW(3) SLIDING(1)", 59, "COUNT_WINDOW(10, 2)"),
+    ("CREATE STREAM s AS SELECT a FROM t", 17, "CREATE STREAM name INTO result AS"),
+    ("CREATE STREAM s WITH (a = 1) AS SELECT a FROM t", 17, "without WITH"),
+    ("CREATE STREAM s INTO r WATERMARK 5s AS SELECT 1", 24, "INTO: CREATE STREAM s WATERMARK"),
+    (f"{S} EMIT CHANGES", 43, "TRIGGER AT_ONCE"),
+    (f"{S} WHERE a EMIT FINAL", 51, "TRIGGER AT_ONCE"),
+    (f"{S} NOTIFY ('w')", 55, "ON ('WINDOW_OPEN', 'WINDOW_CLOSE')"),
+    (f"{S} NOTIFY 'ws://a'", 50, "NOTIFY ('ws://host:port/path') ON"),
+    (f"{S} NOTIFY ('w') ON OPEN", 59, "write ON ('WINDOW_OPEN'"),
 ]
 
 

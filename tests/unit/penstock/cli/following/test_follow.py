@@ -214,14 +214,15 @@ def test_a_condition_is_one_that_a_subscription_can_have() -> None:
         {"_op": pa.array([0], pa.int8()), "tbname": ["a"], "_time": [1], "code": [404], "site": [1]}
     )
 
-    def stream(text: str, *, start: str, database: str) -> Any:
+    def stream(text: str, *, start: str, database: str, patience: float | None) -> Any:
+        assert patience == 7
         asked.append((text, start, database))
         return nullcontext([SimpleNamespace(rows=came)])
 
     client: Any = SimpleNamespace(stream=stream)
     columns = pa.schema([("code", pa.int32()), ("site", pa.int32())])
     followed = Followed(TableName("d", "t"), False, columns)
-    [piece] = select_rows(client, followed, "code >= 400", "earliest")
+    [piece] = select_rows(client, followed, "code >= 400", "earliest", patience=7)
     assert piece.to_pylist() == [{"tbname": "a", "op": "upsert", "code": 404, "site": 1}]
     [(text, *more)] = asked
     assert more == ["earliest", "d"]

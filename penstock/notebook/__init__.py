@@ -1,0 +1,1 @@
+"""Rows and live objects as notebooks show them. Needs no IPython until something is displayed."""
