@@ -18,10 +18,12 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from gateway import lines, row_checks, rows
+from gateway import row_checks, rows
 from gateway.ingest import from_json
 from gateway.layout import RowLayout
 from gateway.websocket import from_binary, from_text
+from gateway.wires import lines
+from gateway.wires.influxql import parser as influxql
 from penstock.client.wire import to_stream
 from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
@@ -162,6 +164,14 @@ def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [b'{"seq": 7, "table": "a.b", "rows": [' + row + b"]}"],
         ),
         "lines": (lambda data: lines.parse(data.decode()), [line * 3]),
+        "influxql": (
+            lambda data: influxql.parse(_text(data), 0),
+            [
+                b'SELECT mean("v"), max(n) AS m FROM "d"..cpu WHERE host =~ /^a$/ AND time > now() -'
+                b" 1h30m GROUP BY time(10s, -5s), host fill(previous) ORDER BY time DESC LIMIT 5",
+                b"SHOW TAG VALUES ON d FROM cpu WITH KEY IN (host, 'x'); CREATE DATABASE x",
+            ],
+        ),
         "token": (
             lambda data: Cursor.from_token(_text(data)),
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],

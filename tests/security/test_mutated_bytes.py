@@ -44,6 +44,7 @@ TABLE = f"{OWN}.points"
 PARTITIONS = 2
 #: seconds between an honest writer's ack and its next write
 _PACE = 0.02
+_FORM = "application/x-www-form-urlencoded"
 #: bytes in, what came back out
 Send = Callable[[bytes], str]
 
@@ -115,6 +116,10 @@ class Endpoints:
                 [row, b"[" + row + b"]"],
             ),
             "lines": (lambda data: self._post(f"/write?db={OWN}", data, "text/plain"), [LINE]),
+            "influxql": (
+                lambda data: self._post(f"/query?db={OWN}", data, _FORM),
+                [b"q=SELECT+mean(v)+FROM+points+WHERE+g+%3D+1+GROUP+BY+time(1h)+LIMIT+3"],
+            ),
             "socket text": (lambda data: self._socket("/v1/ingest", _text(data)), [frame]),
             "socket rows": (lambda data: self._socket("/v1/ingest", data), [to_stream(ROWS, META)]),
             "link text": (

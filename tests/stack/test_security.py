@@ -75,6 +75,8 @@ def http_endpoints(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
         ("GET", f"/v1/tables/plant/{table}/last", "", {}),
         ("POST", "/influxdb/v1/write?db=plant", measurement, {}),
         ("POST", "/api/v2/write?bucket=plant", measurement, {}),
+        ("GET", f"/query?db=plant&q=SELECT+v+FROM+{table}", "", {}),
+        ("POST", f"/influxdb/v1/query?db=plant&q=SELECT+max(v)+FROM+plant..{table}", "", {}),
         ("POST", "/v1/drain", "", {}),
     ]
 
@@ -84,6 +86,10 @@ OTHERS = [
     ("GET", "/v1/dialect"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
+    ("GET", "/query?q=SHOW+DATABASES"),
+    ("GET", "/api/v2/buckets"),
+    ("GET", "/api/v2/buckets/0000000000000001"),
+    ("GET", "/api/v2/orgs"),
     ("POST", "/v1/drain?db=plant"),
 ]
 
@@ -112,7 +118,9 @@ def test_http_endpoints_tell_who_has_too_few_rights(mesh: RunningMesh, root: Con
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 403, (path, answer.text)
             error = answer.json()["error"]
-            if path.startswith("/influxdb/v1"):  # its clients show the text that stands there
+            if path.startswith(
+                ("/influxdb/v1", "/query")
+            ):  # its clients show the text that stands there
                 assert "secrets" in error, error
                 continue
             assert error["code"] == "E_FORBIDDEN"
