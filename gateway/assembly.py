@@ -126,7 +126,14 @@ class GatewayParts:
         writer = PointWriter(
             self._intake, self.ddl.definer, self.forwarder, self._access, self._clock
         )
-        return WireParts(writer, self._executor, self.backends.catalog, self._access, self._clock)
+        return WireParts(
+            writer,
+            self._executor,
+            self.backends.catalog,
+            self._access,
+            self._clock,
+            self._settings.max_body,
+        )
 
     def _make_executor(self) -> Executor:
         backends = self.backends

@@ -219,14 +219,19 @@ class PointWriter:
         layout = found[0]
         now = self._clock.now()
         tick = 10**9 // TICKS_PER_SECOND[layout.precision]
+        # Prometheus sends one set of tags for many points
+        children: dict[tuple[tuple[str, str], ...], str] = {}
         rows = []
         for point in points:
+            child = children.get(point.tags)
+            if child is None:
+                child = children[point.tags] = names.line_child(point.measurement, point.tags)
             row: dict[str, Any] = {
                 k: v.value if isinstance(v, Unsigned) else v for k, v in point.fields.items()
             }
             row.update(point.tags)
             row[layout.time] = (now if point.time is None else point.time * sent.unit) // tick
-            row[TBNAME] = names.line_child(point.measurement, point.tags)
+            row[TBNAME] = child
             rows.append(row)
         return layout, rows, await self._intake.submit_to(layout, rows, size=sent.size, told=True)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from penstock.client.connection import Connection
+from penstock.mesh.running import RunningMesh
 from tests.security.conftest import FOREIGN, OWN, SECRET, Attacker
 
 #: method, path and body
@@ -18,6 +20,9 @@ ATTACKS = [
     ("POST", "/query?q=CREATE+DATABASE+mallory", ""),
     ("POST", f"/write?db={FOREIGN}", "secrets who=1"),
     ("POST", f"/api/v2/write?bucket={FOREIGN}", "made who=1"),
+    ("POST", f"/opentsdb/v1/put/telnet/{FOREIGN}", "secrets 1772323200 1 who=x"),
+    ("POST", f"/opentsdb/v1/put/json/{FOREIGN}", "[]"),
+    ("POST", f"/api/v1/write?db={FOREIGN}", "x"),
 ]
 
 
@@ -31,6 +36,13 @@ def test_a_foreign_database_stays_closed(
     assert SECRET not in answer.text
     assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]
     assert ("mallory",) not in victims.query("SHOW DATABASES").rows
+
+
+@pytest.mark.parametrize("path", [p for _, p, _ in ATTACKS])
+def test_a_wrong_key_opens_nothing(mesh: RunningMesh, victims: Connection, path: str) -> None:
+    for user in ("root", "reader", "no such"):
+        answer = httpx.post(mesh.gateway_url + path, auth=(user, "wrong"), content=b"x")
+        assert answer.status_code == 401, answer.text
 
 
 def test_lists_leave_out_what_is_not_ones_own(anyone: Attacker) -> None:

@@ -22,6 +22,7 @@ from tests.unit.gateway.kit import ROOT, MemoryGateway
 from tests.unit.gateway.statements.kit import Statements
 
 PASSWORD = "secret"
+MAX_BODY = 1 << 20
 
 
 def key(user: str = ROOT, password: str = PASSWORD) -> dict[str, str]:
@@ -50,8 +51,9 @@ class Wires:
             lambda: self.gateway.catalog,
             self.gateway.access,
             clock,
+            MAX_BODY,
         )
-        app = web.Application(client_max_size=1 << 20)
+        app = web.Application(client_max_size=MAX_BODY)
         app.add_routes(parts.routes(guard))
         self.client: TestClient[Any, Any] = TestClient(TestServer(app))
 
