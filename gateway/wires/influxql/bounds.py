@@ -42,7 +42,7 @@ def split(condition: Condition | None) -> tuple[TimeRange, list[Condition]]:
     while waiting:
         one = waiting.pop()
         if isinstance(one, Both):
-            waiting += [one.right, one.left]
+            waiting += reversed(one.parts)
         elif isinstance(one, TimeBound):
             times = times.cut(one)
         else:
@@ -56,6 +56,6 @@ def _refuse_times(condition: Condition) -> None:
     while waiting:
         one = waiting.pop()
         if isinstance(one, Both | Either):
-            waiting += [one.left, one.right]
+            waiting += one.parts
         elif not isinstance(one, Comparison):
             raise unsupported("time in an OR")

@@ -29,6 +29,8 @@ _OPERATORS: Final[dict[str, Operator]] = {
     "=~": "=~",
     "!~": "!~",
 }
+#: of one WHERE
+MOST_COMPARISONS = 200
 #: brackets in brackets
 _DEEPEST = 50
 _TRUTHS = {"TRUE": True, "FALSE": False}
@@ -36,38 +38,52 @@ _TRUTHS = {"TRUE": True, "FALSE": False}
 
 def condition(reader: Reader, now: int) -> Condition:
     """Read what stands behind WHERE; *now* is what now() means, in nanoseconds."""
-    return _either(reader, now, 0)
+    return _Conditions(reader, now).either(0)
 
 
-def _either(reader: Reader, now: int, depth: int) -> Condition:
-    left = _both(reader, now, depth)
-    while reader.take_word("OR"):
-        left = Either(left, _both(reader, now, depth))
-    return left
+class _Conditions:
+    """Counts comparisons: many of them, or deep ones, would take long to answer."""
 
+    def __init__(self, reader: Reader, now: int) -> None:
+        self._reader = reader
+        self._now = now
+        self._count = 0
 
-def _both(reader: Reader, now: int, depth: int) -> Condition:
-    left = _single(reader, now, depth)
-    while reader.take_word("AND"):
-        left = Both(left, _single(reader, now, depth))
-    return left
+    def either(self, depth: int) -> Condition:
+        parts = [self._both(depth)]
+        while self._reader.take_word("OR"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
+    def _both(self, depth: int) -> Condition:
+        parts = [self._single(depth)]
+        while self._reader.take_word("AND"):
+            parts.append(self._single(depth))
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
 
-def _single(reader: Reader, now: int, depth: int) -> Condition:
-    if reader.take_sign("("):
-        if depth >= _DEEPEST:
-            raise reader.wrong("fewer brackets")
-        inside = _either(reader, now, depth + 1)
-        reader.want_sign(")")
-        return inside
-    name = reader.identifier()
-    found = _OPERATORS.get(reader.here.text) if reader.here.kind == "sign" else None
-    if found is None:
-        raise reader.wrong("a comparison")
-    reader.step()
-    if name.lower() == "time":
-        return TimeBound(found, _moment(reader, now))
-    return Comparison(name, found, _value(reader))
+    def _single(self, depth: int) -> Condition:
+        reader = self._reader
+        if reader.take_sign("("):
+            if depth >= _DEEPEST:
+                raise reader.wrong("fewer brackets")
+            inside = self.either(depth + 1)
+            reader.want_sign(")")
+            return inside
+        self._count += 1
+        if self._count > MOST_COMPARISONS:
+            raise reader.wrong(f"at most {MOST_COMPARISONS} comparisons")
+        return self._comparison()
+
+    def _comparison(self) -> Condition:
+        reader = self._reader
+        name = reader.identifier()
+        found = _OPERATORS.get(reader.here.text) if reader.here.kind == "sign" else None
+        if found is None:
+            raise reader.wrong("a comparison")
+        reader.step()
+        if name.lower() == "time":
+            return TimeBound(found, _moment(reader, self._now))
+        return Comparison(name, found, _value(reader))
 
 
 def _value(reader: Reader) -> Value:

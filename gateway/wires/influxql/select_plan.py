@@ -238,10 +238,9 @@ def _any_field(measurement: Measurement, values: Sequence[Value]) -> str:
 
 
 def _condition(text: _Text, condition: Condition) -> str:
-    if isinstance(condition, Both):
-        return f"({_condition(text, condition.left)} AND {_condition(text, condition.right)})"
-    if isinstance(condition, Either):
-        return f"({_condition(text, condition.left)} OR {_condition(text, condition.right)})"
+    if isinstance(condition, Both | Either):
+        word = " AND " if isinstance(condition, Both) else " OR "
+        return f"({word.join([_condition(text, part) for part in condition.parts])})"
     assert not isinstance(condition, TimeBound), "split() takes them out"
     tag = text.measurement.tag(condition.name)
     column = tag or text.measurement.field(condition.name)

@@ -35,18 +35,16 @@ class TimeBound:
 
 @dataclass(frozen=True)
 class Both:
-    """AND."""
+    """AND, of two or more."""
 
-    left: Condition
-    right: Condition
+    parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True)
 class Either:
-    """OR."""
+    """OR, of two or more."""
 
-    left: Condition
-    right: Condition
+    parts: tuple[Condition, ...]
 
 
 Condition: TypeAlias = Comparison | TimeBound | Both | Either

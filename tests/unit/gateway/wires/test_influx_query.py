@@ -149,6 +149,8 @@ SELECTS: list[tuple[str, list[list[Any]]]] = [
     ),
     ('SELECT "usage"::field FROM "d"."autogen"."cpu" WHERE "usage" = 8', [[41, 8.0]]),
     ("SELECT usage FROM d..cpu WHERE usage = 8", [[41, 8.0]]),
+    ("SELECT usage FROM cpu WHERE n = 7" + " OR n = 1" * 198, [[3, 5.0]]),
+    (f"SELECT usage FROM cpu WHERE {'(' * 50}n = 7{' AND n > 1)' * 50}", [[3, 5.0]]),
     # ---- aggregates: at the beginning of time, or at a selector's row
     ("SELECT mean(usage), count(n), sum(n) FROM cpu", [[-T0, 4.25, 3, 37]]),
     ("SELECT max(usage) FROM cpu", [[41, 8.0]]),
@@ -272,6 +274,7 @@ UNREADABLE = [
     ("SELECT usage FROM cpu GROUP BY time(0s)", "a duration above 0"),
     ("SELECT usage FROM cpu ORDER BY host", "ORDER BY of anything but time"),
     ("SELECT usage FROM cpu WHERE " + "(" * 60, "fewer brackets"),
+    ("SELECT usage FROM cpu WHERE n = 1" + " OR n = 1" * 200, "at most 200 comparisons"),
     ("CREATE RETENTION POLICY p ON d", "CREATE RETENTION is not supported"),
     ("DROP MEASUREMENT cpu", "DROP MEASUREMENT is not supported"),
     (";", "found EOF"),
@@ -295,6 +298,8 @@ UNANSWERABLE = [
     ("SELECT mean(note) FROM cpu", "avg() needs a number"),
     ("SELECT usage FROM cpu WHERE host =~ /(/", "regular expression cannot be read"),
     ("SELECT sum(usage) FROM cpu GROUP BY time(1ms)", "too short"),
+    (f"SELECT sum(n) FROM cpu WHERE time > -{10**39} GROUP BY time(1d)", "windows"),
+    (f"SELECT sum(n) FROM cpu WHERE time > {10**41} GROUP BY time(1d)", "expected number"),
 ]
 
 
@@ -316,6 +321,8 @@ async def test_parameters_of_the_request(full: Wires) -> None:
     assert (await full.post("/query", b"a=1&" * 100, form))[0] == 400
     status, said = await full.post("/influxdb/v1/query", b"db=d", form, q="SHOW MEASUREMENTS")
     assert status == 200 and said["results"][0]["series"][0]["values"] == [["cpu"], ["mem"]]
+    for condition in (f"n = {10**39}", f"time > {10**39}", f"time < -{10**39}"):
+        assert await full.ask(f"SELECT usage FROM cpu WHERE {condition}") == [[]]
     assert (await full.get("/query", q="x" * 70_000))[0] in (400, 413)
 
 
