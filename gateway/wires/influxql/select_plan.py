@@ -41,6 +41,9 @@ _SELECTORS = frozenset(("min", "max", "first", "last"))
 _ONLY_NUMBERS = frozenset(("mean", "sum"))
 _UNITS = (("s", 10**9), ("a", 10**6), ("u", 10**3), ("b", 1))
 _INT64 = 2**63 - 1
+#: the years 1 to 9999, in nanoseconds
+_FIRST_MOMENT = -62_135_596_800 * 10**9
+_LAST_MOMENT = 253_402_300_799 * 10**9
 _NEVER = "1 = 0"
 _ALWAYS = "1 = 1"
 
@@ -222,11 +225,15 @@ def _time_conditions(text: _Text, times: TimeRange) -> Iterator[str]:
     name = in_backticks(text.measurement.time)
     tick = text.measurement.tick
     if times.start is not None:
-        first = -(-times.start // tick)
-        yield f"{name} >= {text.placeholder(max(-_INT64, min(first, _INT64)))}"
+        yield f"{name} >= {text.placeholder(_possible(-(-times.start // tick), tick))}"
     if times.end is not None:
-        last = times.end // tick
-        yield f"{name} <= {text.placeholder(max(-_INT64, min(last, _INT64)))}"
+        yield f"{name} <= {text.placeholder(_possible(times.end // tick, tick))}"
+
+
+def _possible(ticks: int, tick: int) -> int:
+    """Return the time that is nearest to *ticks* and that a row can have."""
+    lowest = max(-_INT64, _FIRST_MOMENT // tick)
+    return max(lowest, min(ticks, _INT64, _LAST_MOMENT // tick))
 
 
 def _any_field(measurement: Measurement, values: Sequence[Value]) -> str:
