@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from gateway.wires.influxql.conditions import condition
 from gateway.wires.influxql.lexer import length_of
@@ -26,8 +27,12 @@ from gateway.wires.influxql.tree import (
 )
 from penstock.errors import SqlSemanticError
 
-#: statements of one request
-MOST_STATEMENTS = 100
+#: statements of one request, and names in one of its lists
+MOST_STATEMENTS = 50
+MOST_LISTED = 500
+#: measurements that one statement asks
+MOST_SOURCES = 20
+T = TypeVar("T")
 AGGREGATES = ("count", "mean", "min", "max", "sum", "first", "last")
 
 
@@ -73,6 +78,16 @@ def _statement(reader: Reader, now: int) -> Statement:
     return DropDatabase(name) if word == "DROP" else CreateDatabase(name, _retention(reader))
 
 
+def _listed(reader: Reader, read: Callable[[Reader], T], most: int = MOST_LISTED) -> list[T]:
+    """Read what stands between commas."""
+    found = [read(reader)]
+    while reader.take_sign(","):
+        if len(found) >= most:
+            raise reader.wrong(f"at most {most} in a list")
+        found.append(read(reader))
+    return found
+
+
 def _retention(reader: Reader) -> int | None:
     """Read what stands behind WITH, of which DURATION counts here."""
     keep = None
@@ -111,15 +126,11 @@ def _length(reader: Reader) -> int:
 
 
 def _select(reader: Reader, now: int) -> Select:
-    outputs = [_output(reader)]
-    while reader.take_sign(","):
-        outputs.append(_output(reader))
+    outputs = _listed(reader, _output)
     if reader.is_word("INTO"):
         raise unsupported("SELECT … INTO", "CREATE STREAM fills a table for good")
     reader.want_word("FROM")
-    sources = [_source(reader)]
-    while reader.take_sign(","):
-        sources.append(_source(reader))
+    sources = _listed(reader, _source, MOST_SOURCES)
     where = condition(reader, now) if reader.take_word("WHERE") else None
     grouping = _grouping(reader)
     descending = _order(reader)
@@ -174,9 +185,8 @@ def _grouping(reader: Reader) -> Grouping:
     found = Grouping()
     if reader.take_word("GROUP"):
         reader.want_word("BY")
-        found = _dimension(reader, found)
-        while reader.take_sign(","):
-            found = _dimension(reader, found)
+        for add in _listed(reader, _dimension):
+            found = add(found)
     if reader.take_word("FILL"):
         reader.want_sign("(")
         found = replace(found, fill=_fill(reader))
@@ -184,29 +194,28 @@ def _grouping(reader: Reader) -> Grouping:
     return found
 
 
-def _dimension(reader: Reader, before: Grouping) -> Grouping:
+def _dimension(reader: Reader) -> Callable[[Grouping], Grouping]:
+    """Read a part of GROUP BY; return what it adds to the parts before."""
     if reader.take_sign("*"):
-        return replace(before, tags=None)
+        return lambda before: replace(before, tags=None)
     name = reader.identifier()
     if name.lower() == "time" and reader.take_sign("("):
-        return _windows(reader, before)
-    if before.tags is None:
-        return before
-    return replace(before, tags=(*before.tags, name))
+        return _windows(reader)
+    return lambda before: (
+        before if before.tags is None else replace(before, tags=(*before.tags, name))
+    )
 
 
-def _windows(reader: Reader, before: Grouping) -> Grouping:
-    if before.every is not None:
-        raise reader.wrong("one time(…)")
+def _windows(reader: Reader) -> Callable[[Grouping], Grouping]:
     every = _length(reader)
+    if not every:
+        raise reader.wrong("a duration above 0")
     offset = 0
     if reader.take_sign(","):
         negative = reader.take_sign("-")
         offset = _length(reader) * (-1 if negative else 1)
     reader.want_sign(")")
-    if not every:
-        raise reader.wrong("a duration above 0")
-    return replace(before, every=every, offset=offset % every)
+    return lambda before: replace(before, every=every, offset=offset % every)
 
 
 def _fill(reader: Reader) -> Fill:
@@ -303,10 +312,7 @@ def _on(reader: Reader) -> str | None:
 def _from(reader: Reader) -> tuple[str | Pattern, ...]:
     if not reader.take_word("FROM"):
         return ()
-    names = [_source(reader).measurement]
-    while reader.take_sign(","):
-        names.append(_source(reader).measurement)
-    return tuple(names)
+    return tuple(source.measurement for source in _listed(reader, _source))
 
 
 def _name_or_pattern(reader: Reader) -> str | Pattern:
@@ -326,9 +332,7 @@ def _with_key(reader: Reader) -> tuple[str, ...]:
         return (reader.identifier(),)
     reader.want_word("IN")
     reader.want_sign("(")
-    keys = [reader.identifier()]
-    while reader.take_sign(","):
-        keys.append(reader.identifier())
+    keys = _listed(reader, Reader.identifier, MOST_SOURCES)
     reader.want_sign(")")
     return tuple(keys)
 

@@ -36,6 +36,8 @@ _FUNCTIONS: Final[dict[str, str]] = {
     "first": "first",
     "last": "last",
 }
+#: of an answer: as many as a table can have
+MOST_COLUMNS = 4096
 #: functions whose value is one row's, so that its time can stand beside it
 _SELECTORS = frozenset(("min", "max", "first", "last"))
 _ONLY_NUMBERS = frozenset(("mean", "sum"))
@@ -138,6 +140,8 @@ def _values(select: Select, measurement: Measurement, grouped: set[str]) -> list
         else:
             label = output.alias or output.function
             found.append(Value(label, output.function, measurement.field(output.name)))
+        if len(found) > MOST_COLUMNS:
+            raise _wrong(f"the answer would have more than {MOST_COLUMNS} columns")
     if len({v.function is None for v in found}) > 1:
         raise _wrong("mixing aggregate and non-aggregate queries is not supported")
     return _with_own_labels(found)

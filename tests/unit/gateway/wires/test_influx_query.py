@@ -279,7 +279,11 @@ UNREADABLE = [
     ("DROP MEASUREMENT cpu", "DROP MEASUREMENT is not supported"),
     (";", "found EOF"),
     ("SHOW DATABASES SHOW DATABASES", "found SHOW, expected ;, EOF"),
-    ("SHOW DATABASES;" * 102, "more than 100 statements"),
+    ("SHOW DATABASES;" * 52, "more than 50 statements"),
+    ("SELECT usage FROM cpu" + ", cpu" * 20, "at most 20 in a list"),
+    ("SELECT usage" + ", n" * 500 + " FROM cpu", "at most 500 in a list"),
+    ("SELECT n FROM cpu GROUP BY host" + ", host" * 500, "at most 500 in a list"),
+    ("SHOW TAG VALUES WITH KEY IN (a" + ", a" * 20, "at most 20 in a list"),
 ]
 
 
@@ -291,6 +295,7 @@ async def test_what_cannot_be_read(full: Wires) -> None:
 
 UNANSWERABLE = [
     ("SELECT usage, mean(n) FROM cpu", "mixing aggregate and non-aggregate"),
+    ("SELECT *" + ", *" * 499 + " FROM wide", "more than 4096 columns"),
     ("SELECT usage FROM cpu GROUP BY time(1m)", "at least one aggregate function"),
     ("SELECT usage FROM cpu WHERE host = 'a' OR time > 0", "time in an OR"),
     ("SELECT usage FROM cpu WHERE time != 0", "time != is not supported"),
@@ -304,6 +309,8 @@ UNANSWERABLE = [
 
 
 async def test_what_cannot_be_answered(full: Wires) -> None:
+    fields = ",".join(f"f{i}=1" for i in range(100))
+    assert (await full.post("/write", f"wide {fields} 1", db="d"))[0] == 204
     for query, words in UNANSWERABLE:
         _, said = await full.get("/query", q=f"{query}; SHOW DATABASES", db="d")
         if "error" in said:
