@@ -22,6 +22,7 @@ from gateway.wires.influxql.tree import (
     Pattern,
     Select,
     Show,
+    ShowKind,
     Source,
     Statement,
 )
@@ -45,10 +46,10 @@ def parse(text: str, now: int) -> list[Statement]:
     """
     reader = Reader(text)
     found: list[Statement] = []
-    while reader.here.kind != "end":
+    while not reader.ended:
         if not reader.take_sign(";"):
             found.append(_statement(reader, now))
-            if reader.here.kind != "end" and not reader.take_sign(";"):
+            if not reader.ended and not reader.take_sign(";"):
                 raise reader.wrong(";, EOF")
         if len(found) > MOST_STATEMENTS:
             raise unsupported(f"more than {MOST_STATEMENTS} statements in one request")
@@ -287,7 +288,7 @@ def _tags(reader: Reader) -> Show:
     names = _from(reader)
     keys = _with_key(reader) if values else ()
     _no_condition(reader)
-    kind = "tag values" if values else "tag keys"
+    kind: ShowKind = "tag values" if values else "tag keys"
     return Show(kind, database, names, keys, _page(reader))
 
 

@@ -21,6 +21,10 @@ class Reader:
         """The token that is next."""
         return self._tokens[self._at]
 
+    @property
+    def ended(self) -> bool:
+        return self.here.kind == "end"
+
     def step(self) -> None:
         if self._at < len(self._tokens) - 1:
             self._at += 1

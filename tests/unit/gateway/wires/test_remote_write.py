@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from gateway.wires import remote_write
+from gateway.wires.points import Point
 from penstock.errors import PenstockError, SchemaError
 from tests.fuzz.endpoints import mutated
 from tests.unit.gateway.wires.kit import MAX_BODY, Wires, key
@@ -50,7 +51,7 @@ UP = series({"__name__": "up", "job": "node", "instance": "a:9100"}, (1.0, T0), 
 LOAD = series({"__name__": "load1", "instance": "a:9100", "empty": ""}, (0.25, T0))
 
 
-def read(data: bytes) -> Sequence[remote_write.Point]:
+def read(data: bytes) -> Sequence[Point]:
     return remote_write.points(data)[0]
 
 
@@ -63,7 +64,8 @@ async def test_metrics_become_tables_and_labels_tags(wires: Wires) -> None:
     assert rows == [(T0, 1.0, "node", "a:9100"), (T0 + 15_000, 0.0, "node", "a:9100")]
     assert await wires.sql("SELECT _value, instance FROM load1") == [(0.25, "a:9100")]
     assert await wires.sql("SELECT _value FROM `job:up:sum`") == [(3.0,)]
-    assert [c.name for c in wires.gateway.catalog.table("d", "load1").tags] == ["instance"]
+    load = wires.gateway.catalog.table("d", "load1")
+    assert load is not None and [c.name for c in load.tags] == ["instance"]
 
 
 def test_samples_that_are_no_number_are_left_out() -> None:
