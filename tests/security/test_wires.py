@@ -38,10 +38,12 @@ def test_a_foreign_database_stays_closed(
     assert ("mallory",) not in victims.query("SHOW DATABASES").rows
 
 
-@pytest.mark.parametrize("path", [p for _, p, _ in ATTACKS])
-def test_a_wrong_key_opens_nothing(mesh: RunningMesh, victims: Connection, path: str) -> None:
-    for user in ("root", "reader", "no such"):
-        answer = httpx.post(mesh.gateway_url + path, auth=(user, "wrong"), content=b"x")
+def test_a_wrong_key_opens_nothing(mesh: RunningMesh, victims: Connection) -> None:
+    # once for each path: of wrong keys there may only be so many in a minute
+    paths = {path.partition("?")[0]: path for _, path, _ in ATTACKS}
+    for path in (*paths.values(), "/api/v2/buckets", "/api/v2/orgs"):
+        method = "GET" if path.startswith("/api/v2/") and "write" not in path else "POST"
+        answer = httpx.request(method, mesh.gateway_url + path, auth=("wires", "wrong"))
         assert answer.status_code == 401, answer.text
 
 
