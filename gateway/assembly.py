@@ -18,7 +18,6 @@ from gateway.dead_letters import DeadLetterReader
 from gateway.forward import Forwarder, internal_token
 from gateway.forwarded import ForwardedDefinitions
 from gateway.guard import RequestGuard
-from gateway.influx import Influx
 from gateway.information.schema import Information
 from gateway.ingest import RowRoutes
 from gateway.intake import WriteIntake
@@ -35,6 +34,8 @@ from gateway.statements.resolution import NameResolver
 from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
 from gateway.websocket import Socket
+from gateway.wires.assembly import WireParts
+from gateway.wires.point_writer import PointWriter
 from gateway.write_path import WritePath
 from penstock.auth.access import Access
 from penstock.auth.login import Login
@@ -110,7 +111,7 @@ class GatewayParts:
             self.ddl.stream_tables,
             LatestRoutes(self._intake, backends.redis),
             self.socket,
-            Influx(self._intake, self.ddl.definer, self.forwarder, self._access, self._clock),
+            self._make_wires(),
             SchemaRegistryRoutes(backends.catalog, self._access),
             self.ddl.drain,
             Sessions(login, cookies, self._executor, backends.redis, secure=secure),
@@ -120,6 +121,19 @@ class GatewayParts:
         forwarded = ForwardedDefinitions(self._executor, self.ddl.definer)
         app.router.add_routes(self.forwarder.routes(forwarded.run))
         return app
+
+    def _make_wires(self) -> WireParts:
+        writer = PointWriter(
+            self._intake, self.ddl.definer, self.forwarder, self._access, self._clock
+        )
+        return WireParts(
+            writer,
+            self._executor,
+            self.backends.catalog,
+            self._access,
+            self._clock,
+            self._settings.max_body,
+        )
 
     def _make_executor(self) -> Executor:
         backends = self.backends

@@ -18,10 +18,12 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from gateway import lines, row_checks, rows
+from gateway import row_checks, rows
 from gateway.ingest import from_json
 from gateway.layout import RowLayout
 from gateway.websocket import from_binary, from_text
+from gateway.wires import lines, puts, remote_write
+from gateway.wires.influxql import parser as influxql
 from penstock.client.wire import to_stream
 from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
@@ -71,6 +73,10 @@ _TABLE = pa.table(
         "n": pa.array(range(40), pa.int32()),
         "s": pa.array(["some text", None, "ü" * 9, ""] * 10).dictionary_encode(),
     }
+)
+#: of a WriteRequest: `up{job="a"} 1` at 1700000000000
+SERIES = bytes.fromhex(
+    "0a2c0a0e0a085f5f6e616d655f5f120275700a080a036a6f62120161121009000000000000f03f1080d095ffbc31"
 )
 #: what mutations like to put in
 _ODD = (
@@ -162,6 +168,30 @@ def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [b'{"seq": 7, "table": "a.b", "rows": [' + row + b"]}"],
         ),
         "lines": (lambda data: lines.parse(data.decode()), [line * 3]),
+        "influxql": (
+            lambda data: influxql.parse(_text(data), 0),
+            [
+                b'SELECT mean("v"), max(n) AS m FROM "d"..cpu WHERE host =~ /^a$/ AND time > now() -'
+                b" 1h30m GROUP BY time(10s, -5s), host fill(previous) ORDER BY time DESC LIMIT 5",
+                b"SHOW TAG VALUES ON d FROM cpu WITH KEY IN (host, 'x'); CREATE DATABASE x",
+            ],
+        ),
+        "put json": (
+            lambda data: puts.from_json(_text(data)),
+            [
+                b'[{"metric": "cpu", "timestamp": 1700000000, "value": 0.5, "tags": {"host": "a"}},'
+                b' {"metric": "cpu", "timestamp": 1700000000123, "value": "7", "tags": {"n": 3}}]'
+            ],
+        ),
+        "put telnet": (
+            lambda data: puts.from_lines(_text(data)),
+            [b"put cpu 1700000000 0.5 host=a dc=x\ncpu 1700000000123 -7e3 host=b\n" * 2],
+        ),
+        "remote write": (
+            lambda data: remote_write.points(remote_write.decompress(data, 1 << 20)),
+            [pa.Codec("snappy").compress(SERIES * 3, asbytes=True)],
+        ),
+        "remote write unpacked": (remote_write.points, [SERIES * 3]),
         "token": (
             lambda data: Cursor.from_token(_text(data)),
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],

@@ -33,7 +33,7 @@ from penstock.codec import TableCodec
 from penstock.feeds.cursor import Cursor
 from penstock.link.frames import pack
 from penstock.mesh.running import RunningMesh
-from tests.fuzz.endpoints import mutated
+from tests.fuzz.endpoints import SERIES, mutated
 from tests.security.conftest import OWN, PASSWORD, SECRET, Attacker
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import link_to
@@ -44,6 +44,7 @@ TABLE = f"{OWN}.points"
 PARTITIONS = 2
 #: seconds between an honest writer's ack and its next write
 _PACE = 0.02
+_FORM = "application/x-www-form-urlencoded"
 #: bytes in, what came back out
 Send = Callable[[bytes], str]
 
@@ -115,6 +116,22 @@ class Endpoints:
                 [row, b"[" + row + b"]"],
             ),
             "lines": (lambda data: self._post(f"/write?db={OWN}", data, "text/plain"), [LINE]),
+            "put json": (
+                lambda data: self._post(f"/opentsdb/v1/put/json/{OWN}", data, "application/json"),
+                [b'[{"metric": "puts", "timestamp": 1772323200, "value": 1, "tags": {"g": "1"}}]'],
+            ),
+            "put telnet": (
+                lambda data: self._post(f"/opentsdb/v1/put/telnet/{OWN}", data, "text/plain"),
+                [b"put puts 1772323200 0.5 g=1\nputs 1772323200001 2 g=2"],
+            ),
+            "remote write": (
+                lambda data: self._post(f"/api/v1/write?db={OWN}", data, "application/x-protobuf"),
+                [pa.Codec("snappy").compress(SERIES * 3, asbytes=True)],
+            ),
+            "influxql": (
+                lambda data: self._post(f"/query?db={OWN}", data, _FORM),
+                [b"q=SELECT+mean(v)+FROM+points+WHERE+g+%3D+1+GROUP+BY+time(1h)+LIMIT+3"],
+            ),
             "socket text": (lambda data: self._socket("/v1/ingest", _text(data)), [frame]),
             "socket rows": (lambda data: self._socket("/v1/ingest", data), [to_stream(ROWS, META)]),
             "link text": (

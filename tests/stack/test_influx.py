@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 import requests
 from influxdb_client import InfluxDBClient, Point, WritePrecision
@@ -14,6 +15,7 @@ from influxdb_client.rest import ApiException
 
 import penstock
 from penstock.mesh.running import RunningMesh
+from tests.fuzz.endpoints import SERIES
 from tests.stack.names import unique
 
 
@@ -142,3 +144,45 @@ def test_version_1_path_with_gzip_and_longer_text(
     assert write("log line=1 1", precision="fortnight").status_code == 400
     assert db.query("SELECT count(*) FROM log").rows == [(4,)], "a bad line costs only itself"
     assert db.query("SELECT v FROM other").rows == [(1.0,)]
+
+
+def test_what_clients_of_others_ask_and_send(mesh: RunningMesh, db: penstock.Connection) -> None:
+    name = db.database or ""
+    with InfluxDBClient(mesh.gateway_url, token=f"{mesh.user}:{mesh.password}", org="o") as client:
+        assert client.ready().status == "ready" and client.health().status == "pass"
+        assert client.buckets_api().find_bucket_by_name(name).name == name
+        assert client.buckets_api().find_bucket_by_name(f"{name}x") is None
+        assert [o.name for o in client.organizations_api().find_organizations(org="o")] == ["o"]
+
+    def post(path: str, data: str | bytes | dict[str, str], **query: str) -> requests.Response:
+        return requests.post(
+            mesh.gateway_url + path,
+            params=query,
+            data=data,
+            auth=(mesh.user, mesh.password),
+            timeout=30,
+        )
+
+    made = unique("telegraf")
+    answer = post("/query", {"q": f'CREATE DATABASE "{made}"'})
+    assert answer.json() == {"results": [{"statement_id": 0}]}
+    assert "database not found" in post("/write", "m v=1", db=f"{made}x").json()["error"]
+    assert post("/write", "cpu,host=a v=1 1\ncpu,host=a v=3 61", db=made, precision="s").ok
+    assert post(f"/opentsdb/v1/put/telnet/{made}", "put load 1 0.5 host=a").status_code == 204
+    series = pa.Codec("snappy").compress(SERIES, asbytes=True)
+    assert post("/api/v1/write", series, db=made).status_code == 204
+    query = (
+        'SELECT mean("v") FROM "cpu" WHERE time < 120s GROUP BY time(1m), host; SHOW MEASUREMENTS'
+    )
+    mean, names = post("/query", {"q": query, "db": made, "epoch": "s"}).json()["results"]
+    assert mean["series"] == [
+        {
+            "name": "cpu",
+            "tags": {"host": "a"},
+            "columns": ["time", "mean"],
+            "values": [[0, 1.0], [60, 3.0]],
+        }
+    ]
+    assert names["series"][0]["values"] == [["cpu"], ["load"], ["up"]]
+    assert db.query(f"SELECT job, _value FROM {made}.up").rows == [("a", 1.0)]
+    assert post("/query", {"q": f"DROP DATABASE {made}"}).json() == answer.json()

@@ -79,12 +79,37 @@ def http_endpoints(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
     ]
 
 
+def wires(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
+    """The same for the ways of other databases' clients."""
+    return [
+        ("POST", "/opentsdb/v1/put/telnet/plant", f"{table} 1772355600 1 site=n", {}),
+        (
+            "POST",
+            "/opentsdb/v1/put/json/plant",
+            f'{{"metric": "{table}", "timestamp": 1772355600, "value": 1, "tags": {{"site": "n"}}}}',
+            {},
+        ),
+        ("GET", f"/query?db=plant&q=SELECT+v+FROM+{table}", "", {}),
+        ("POST", f"/influxdb/v1/query?db=plant&q=SELECT+max(v)+FROM+plant..{table}", "", {}),
+    ]
+
+
 OTHERS = [
     ("GET", "/v1/info"),
     ("GET", "/v1/dialect"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
     ("POST", "/v1/drain?db=plant"),
+]
+
+
+#: of the wires, those that are about no table
+OTHER_WIRES = [
+    ("POST", "/api/v1/write?db=plant"),
+    ("GET", "/query?q=SHOW+DATABASES"),
+    ("GET", "/api/v2/buckets"),
+    ("GET", "/api/v2/buckets/0000000000000001"),
+    ("GET", "/api/v2/orgs"),
 ]
 
 
@@ -99,6 +124,8 @@ def test_no_http_endpoint_opens_without_the_right_key(
     endpoints = [(m, p, b, h) for m, p, b, h in http_endpoints("meters")] + [
         (m, p, "", {}) for m, p in OTHERS
     ]
+    if key is None:  # of wrong keys there may only be so many; tests/security has theirs
+        endpoints += wires("meters") + [(m, p, "", {}) for m, p in OTHER_WIRES]
     with httpx.Client(base_url=mesh.gateway_url, auth=key, timeout=60) as client:
         for method, path, body, headers in endpoints:
             answer = client.request(method, path, content=body, headers=headers)
@@ -108,11 +135,13 @@ def test_no_http_endpoint_opens_without_the_right_key(
 
 def test_http_endpoints_tell_who_has_too_few_rights(mesh: RunningMesh, root: Connection) -> None:
     with httpx.Client(base_url=mesh.gateway_url, auth=("ann", PASSWORD), timeout=60) as client:
-        for method, path, body, headers in http_endpoints("secrets"):
+        for method, path, body, headers in http_endpoints("secrets") + wires("secrets"):
             answer = client.request(method, path, content=body, headers=headers)
             assert answer.status_code == 403, (path, answer.text)
             error = answer.json()["error"]
-            if path.startswith("/influxdb/v1"):  # its clients show the text that stands there
+            if path.startswith(
+                ("/influxdb/v1", "/query")
+            ):  # its clients show the text that stands there
                 assert "secrets" in error, error
                 continue
             assert error["code"] == "E_FORBIDDEN"

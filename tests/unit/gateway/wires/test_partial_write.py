@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from gateway.influx import _error_v1, _error_v2, _needs
 from gateway.layout import RowLayout
-from gateway.lines import LineError, Point, parse
-from gateway.partial_write import MOST_REFUSED, PartialWrite, agreeing, fitting, shapes
+from gateway.wires.influx_write import error_v1, error_v2
+from gateway.wires.lines import parse
+from gateway.wires.partial_write import MOST_REFUSED, PartialWrite, agreeing, fitting, shapes
+from gateway.wires.point_writer import _needs
+from gateway.wires.points import LineError, Point
 from penstock.catalog.model import Table, TableVersion
 from penstock.errors import CatalogError
 from penstock.sql.plan import Column
@@ -85,19 +87,19 @@ def body(response: Any) -> Any:
 def test_the_answer_of_a_partial_write() -> None:
     error = PartialWrite([LineError("second", 7), LineError("first", 2)], 3)
     text = "partial write: line 2: first; line 7: second dropped=2"
-    assert (_error_v1(error).status, body(_error_v1(error))) == (400, {"error": text})
-    said = body(_error_v2(error))
+    assert (error_v1(error).status, body(error_v1(error))) == (400, {"error": text})
+    said = body(error_v2(error))
     assert (said["code"], said["message"], said["line"]) == ("invalid", text, 2)
     assert said["error"]["lines"] == [
         {"line": 2, "message": "line 2: first"},
         {"line": 7, "message": "line 7: second"},
     ]
-    assert body(_error_v1(PartialWrite([LineError("all", 1)], 0))) == {
+    assert body(error_v1(PartialWrite([LineError("all", 1)], 0))) == {
         "error": "line 1: all dropped=1"
     }
 
 
-@pytest.mark.parametrize("form", [_error_v1, _error_v2])
+@pytest.mark.parametrize("form", [error_v1, error_v2])
 def test_other_errors_have_the_same_forms(form: Any) -> None:
     answer = form(CatalogError("there is none", code="E_NO_DATABASE", hint="make it"))
     assert answer.status == 404

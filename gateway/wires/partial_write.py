@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gateway.layout import RowLayout
-from gateway.lines import LineError, Point
 from gateway.row_checks import check
 from gateway.row_error import RowError
 from gateway.rows import from_objects
+from gateway.wires.points import LineError, Point
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
 

@@ -1,8 +1,7 @@
-"""InfluxDB's ways to write: POST /influxdb/v1/write, /write (1.x) and /api/v2/write, all with line
-protocol.
+"""Points, as the wires of other databases send them, on their way to rows.
 
 Owns what a point becomes: the measurement is a supertable (made or widened when needed), tags are
-its tags, and each set of tag values is a child table with a name made from them. Lines that do not
+its tags, and each set of tag values is a child table with a name made from them. Points that do not
 fit (another type than the table's column, say) are refused by their numbers; the others are
 written.
 """
@@ -11,46 +10,50 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from aiohttp import web
-
-from gateway import http, notices
+from gateway import http
 from gateway.ddl import growth
 from gateway.ddl.definer import Definer, Elsewhere
 from gateway.forward import Forwarder
-from gateway.guard import RequestGuard, body, user_of
 from gateway.idempotency import Receipt
 from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
-from gateway.lines import LineError, Point, Unsigned, parse
-from gateway.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.row_error import RowError
-from penstock import names, tuning
+from gateway.wires.databases import admitted
+from gateway.wires.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
+from gateway.wires.points import LineError, Point, Unsigned
+from penstock import names
 from penstock.auth.access import Access
-from penstock.errors import PenstockError, SchemaError
+from penstock.errors import PenstockError
 from penstock.runtime.clock import Clock
 from penstock.sql.plan import TICKS_PER_SECOND, Column
 from penstock.types import ColumnType
 
 TIME_COLUMN = "_ts"
-_UNITS = {
-    "n": 1,
-    "ns": 1,
-    "u": 10**3,
-    "us": 10**3,
-    "µ": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
 _SMALLEST_TEXT = 64
 
 
-class Influx:
-    """The handlers of line protocol."""
+@dataclass(frozen=True)
+class Points:
+    """What was read of a body.
+
+    Args:
+        points: in order; `line` is the place of each.
+        refused: what could not be read.
+        unit: nanoseconds of one tick of their times.
+        size: bytes that were sent.
+    """
+
+    points: Sequence[Point]
+    refused: Sequence[LineError]
+    unit: int
+    size: int
+
+
+class PointWriter:
+    """Writes points of any wire. Event loop only."""
 
     def __init__(
         self,
@@ -66,53 +69,28 @@ class Influx:
         self._access = access
         self._clock = clock
 
-    def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
-        first = guard.wrap(self._write_v1, _error_v1)
-        second = guard.wrap(self._write_v2, _error_v2)
-        return [
-            web.post("/influxdb/v1/write", first),
-            web.post("/write", first),
-            web.post("/api/v2/write", second),
-            web.post("/influxdb/api/v2/write", second),
-            *(web.get(path, _ping) for path in ("/ping", "/influxdb/v1/ping", "/health")),
-        ]
+    def admit(self, user: str, database: str) -> None:
+        """Raise AuthError where *user* has no right in the database, and CatalogError when there
+        is none: before anything that was sent is read.
+        """
+        admitted(self._definer.catalog, self._access, user, "WRITE", database)
 
-    async def _write_v1(self, request: web.Request) -> web.Response:
-        return await self._write(
-            request, request.query.get("db"), request.query.get("precision", "ns")
-        )
+    async def write(self, user: str, database: str, sent: Points) -> list[str]:
+        """Write what was sent, and wait until Kafka has it; return notices for the client.
 
-    async def _write_v2(self, request: web.Request) -> web.Response:
-        bucket = request.query.get("bucket")
-        return await self._write(
-            request, bucket and bucket.partition("/")[0], request.query.get("precision", "ns")
-        )
-
-    async def _write(
-        self, request: web.Request, database: str | None, precision: str
-    ) -> web.Response:
-        if not database:
-            raise SchemaError(
-                "the database is not named", code="E_BODY", hint="?db=… (1.x) or ?bucket=… (2.x)"
-            )
-        if precision not in _UNITS:
-            raise SchemaError(
-                f"unknown precision {precision[:16]!r}",
-                code="E_BODY",
-                hint=f"one of {', '.join(_UNITS)}",
-            )
-        data = await body(request)
-        points, refused = await _parse(data)
+        Raises:
+            PartialWrite: some points were refused.
+        """
+        refused = list(sent.refused)
         by_table: dict[str, list[Point]] = {}
-        for point in self._rename(database, points):
+        for point in self._rename(database, sent.points):
             by_table.setdefault(point.measurement, []).append(point)
-        user = user_of(request)
         ready = {}
         for table, some in by_table.items():
             ready[table], bad = await self._prepare(user, database, table, some)
             refused += bad
         writes = [
-            (some, await self._submit(database, table, some, precision, len(data)))
+            (some, await self._submit(database, table, some, sent))
             for table, some in ready.items()
             if some
         ]
@@ -122,13 +100,13 @@ class Influx:
             try:
                 receipt: Receipt = await future
             except RowError as error:
-                receipt, bad = await self._rest(error, layout, some, rows, len(data))
+                receipt, bad = await self._rest(error, layout, some, rows, sent.size)
                 refused += bad
             written += receipt.rows
             said += receipt.notices
         if refused:
             raise PartialWrite(refused, written, said)
-        return web.Response(status=204, headers=notices.headers(said))
+        return said
 
     def _rename(self, database: str, points: Sequence[Point]) -> Sequence[Point]:
         """Return the points under the names that their tables have."""
@@ -233,7 +211,7 @@ class Influx:
             )
 
     async def _submit(
-        self, database: str, table: str, points: list[Point], precision: str, size: int
+        self, database: str, table: str, points: list[Point], sent: Points
     ) -> tuple[RowLayout, list[Row], asyncio.Future[Any]]:
         """Points on their way as rows of their table."""
         found = self._intake.find(database, table)
@@ -241,21 +219,25 @@ class Influx:
         layout = found[0]
         now = self._clock.now()
         tick = 10**9 // TICKS_PER_SECOND[layout.precision]
-        unit = _UNITS[precision]
+        # Prometheus sends one set of tags for many points
+        children: dict[tuple[tuple[str, str], ...], str] = {}
         rows = []
         for point in points:
+            child = children.get(point.tags)
+            if child is None:
+                child = children[point.tags] = names.line_child(point.measurement, point.tags)
             row: dict[str, Any] = {
                 k: v.value if isinstance(v, Unsigned) else v for k, v in point.fields.items()
             }
             row.update(point.tags)
-            row[layout.time] = (now if point.time is None else point.time * unit) // tick
-            row[TBNAME] = names.line_child(point.measurement, point.tags)
+            row[layout.time] = (now if point.time is None else point.time * sent.unit) // tick
+            row[TBNAME] = child
             rows.append(row)
-        return layout, rows, await self._intake.submit_to(layout, rows, size=size, told=True)
+        return layout, rows, await self._intake.submit_to(layout, rows, size=sent.size, told=True)
 
 
 class ColumnDefaults:
-    """Columns that line protocol makes."""
+    """Columns that points make."""
 
     @staticmethod
     def time() -> Column:
@@ -270,17 +252,6 @@ class ColumnDefaults:
         while length < size:
             length *= 2
         return ColumnType("VARCHAR", length)
-
-
-async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
-    """Return the points of a body, and its bad lines. Raises SchemaError."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as wrong:
-        raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-    if len(text) < tuning.LINE_CHARACTERS_PARSED_IN_LOOP:
-        return parse(text)
-    return await asyncio.to_thread(parse, text)
 
 
 def _needs(points: Sequence[Point]) -> tuple[list[Column], list[Column]]:
@@ -322,49 +293,3 @@ def _type(value: Any) -> ColumnType:
 def _of_the_line(error: PenstockError) -> bool:
     """Tell whether names that a line has are at fault, and not who writes, where or when."""
     return http.status_of(error) in (400, 409)
-
-
-def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:
-    """Return those of *response* that are not about its body, and notices of what was written."""
-    kept = {
-        k: v for k, v in response.headers.items() if k not in ("Content-Type", "Content-Length")
-    }
-    return kept | notices.headers(error.notices) if isinstance(error, PartialWrite) else kept
-
-
-def _error_v1(error: PenstockError) -> web.Response:
-    """Return InfluxDB 1's form of an error: a text."""
-    response = http.error_response(error)
-    text = error.message + (f" ({error.hint})" if error.hint else "")
-    headers = _headers(error, response)
-    return http.json_response({"error": text}, status=response.status, headers=headers)
-
-
-def _error_v2(error: PenstockError) -> web.Response:
-    """Return InfluxDB 2's form of an error, with ours inside."""
-    response = http.error_response(error)
-    words = {
-        400: "invalid",
-        401: "unauthorized",
-        404: "not found",
-        413: "request too large",
-        429: "too many requests",
-        503: "unavailable",
-    }
-    body_: dict[str, Any] = {
-        "code": words.get(response.status, "internal error"),
-        "message": error.message,
-        "error": error.to_dict(),
-    }
-    if isinstance(error, PartialWrite):
-        body_["line"] = error.lines[0].line
-    headers = _headers(error, response)
-    return http.json_response(body_, status=response.status, headers=headers)
-
-
-async def _ping(request: web.Request) -> web.Response:
-    if request.path == "/health":
-        return http.json_response(
-            {"name": "penstock", "status": "pass", "message": "ready for writes"}
-        )
-    return web.Response(status=204, headers={"X-Influxdb-Version": "penstock"})

@@ -1,17 +1,16 @@
 """InfluxDB line protocol: text to points.
 
 Owns the grammar, escapes included, and the types of field values. A bad line is refused with its
-number and the reason; what tables the points become is `gateway/influx.py`'s business.
+number and the reason; what tables the points become is `gateway/wires/point_writer.py`'s business.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
-from penstock.errors import SchemaError
+from gateway.wires.points import LineError, Point, Unsigned
 
 _MEASUREMENT_END = re.compile(r"(?<!\\)[ ,]")
 _ESCAPE = re.compile(r"\\([,= \\\"])")
@@ -28,35 +27,6 @@ _TIME = re.compile(r"-?[0-9]{1,19}")
 _PLAIN = re.compile(r"[^, \"]+")
 _INT64 = range(-(2**63), 2**63)
 _UINT64 = range(2**64)
-
-
-class LineError(SchemaError):
-    """`line` counts from 1."""
-
-    code = "E_LINE"
-
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(f"line {line}: {message}")
-        self.line = line
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "line": self.line}
-
-
-@dataclass(frozen=True, slots=True)
-class Unsigned:
-    """An integer written with `u`: it makes a BIGINT UNSIGNED column."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    measurement: str
-    tags: tuple[tuple[str, str], ...]
-    fields: dict[str, Any]
-    time: int | None
-    line: int
 
 
 def parse(text: str) -> tuple[list[Point], list[LineError]]:

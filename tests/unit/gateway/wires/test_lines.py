@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import lines
-from gateway.lines import Point, Unsigned
+from gateway.wires import lines
+from gateway.wires.points import Point, Unsigned
 
 
 def test_a_plain_line() -> None:

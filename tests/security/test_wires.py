@@ -1,0 +1,55 @@
+"""Databases behind the wires of others: what SQL does not show, they do not show either."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from penstock.client.connection import Connection
+from penstock.mesh.running import RunningMesh
+from tests.security.conftest import FOREIGN, OWN, SECRET, Attacker
+
+#: method, path and body
+ATTACKS = [
+    ("GET", f"/query?db={FOREIGN}&q=SELECT+who+FROM+secrets", ""),
+    ("GET", f"/query?db={OWN}&q=SELECT+last(who)+FROM+{FOREIGN}..secrets", ""),
+    ("GET", f"/query?db={OWN}&q=SHOW+MEASUREMENTS+ON+{FOREIGN}", ""),
+    ("GET", f"/query?q=SHOW+TAG+VALUES+ON+{FOREIGN}+FROM+secrets+WITH+KEY+%3D+who", ""),
+    ("GET", f"/query?q=SHOW+RETENTION+POLICIES+ON+{FOREIGN}", ""),
+    ("POST", f"/query?q=DROP+DATABASE+{FOREIGN}", ""),
+    ("POST", "/query?q=CREATE+DATABASE+mallory", ""),
+    ("POST", f"/write?db={FOREIGN}", "secrets who=1"),
+    ("POST", f"/api/v2/write?bucket={FOREIGN}", "made who=1"),
+    ("POST", f"/opentsdb/v1/put/telnet/{FOREIGN}", "secrets 1772323200 1 who=x"),
+    ("POST", f"/opentsdb/v1/put/json/{FOREIGN}", "[]"),
+    ("POST", f"/api/v1/write?db={FOREIGN}", "x"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), ATTACKS)
+def test_a_foreign_database_stays_closed(
+    anyone: Attacker, victims: Connection, method: str, path: str, body: str
+) -> None:
+    with anyone.http() as client:
+        answer = client.request(method, path, content=body.encode())
+    assert answer.status_code == (401 if anyone.password is None else 403), answer.text
+    assert SECRET not in answer.text
+    assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]
+    assert ("mallory",) not in victims.query("SHOW DATABASES").rows
+
+
+def test_a_wrong_key_opens_nothing(mesh: RunningMesh, victims: Connection) -> None:
+    # once for each path: of wrong keys there may only be so many in a minute
+    paths = {path.partition("?")[0]: path for _, path, _ in ATTACKS}
+    for path in (*paths.values(), "/api/v2/buckets", "/api/v2/orgs"):
+        method = "GET" if path.startswith("/api/v2/") and "write" not in path else "POST"
+        answer = httpx.request(method, mesh.gateway_url + path, auth=("wires", "wrong"))
+        assert answer.status_code == 401, answer.text
+
+
+def test_lists_leave_out_what_is_not_ones_own(anyone: Attacker) -> None:
+    with anyone.http() as client:
+        for path in ("/query?q=SHOW+DATABASES", "/api/v2/buckets"):
+            answer = client.get(path)
+            assert answer.status_code == (401 if anyone.password is None else 200)
+            assert FOREIGN not in answer.text, path
