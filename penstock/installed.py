@@ -36,6 +36,7 @@ MESH = (
     "fastavro",
     "faust",
     "fsspec",
+    "httpcore",
     "httpx",
     "jwt",
     "pandas",

@@ -65,6 +65,8 @@ _METADATA_NAMES = (
     "instance-data.*",
 )
 
+#: of addresses that say no port
+_WEB_PORTS = {"http": 80, "https": 443}
 
 NOTIFY_HINT = (
     "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; streams of users with ADMIN"
@@ -93,7 +95,8 @@ def endpoint(url: str) -> Endpoint:
     """The endpoint of *url*.
 
     Raises:
-        TargetRefused: it is not `ws://` or `wss://` with host and port.
+        TargetRefused: it is not `ws://` or `wss://` with host and port, nor `http://` or `https://`
+            with a host.
     """
     try:
         parts = urlsplit(url)
@@ -102,9 +105,17 @@ def endpoint(url: str) -> Endpoint:
     except ValueError:
         # the parser's words may hold a password
         raise TargetRefused("the address cannot be read") from None
-    if parts.scheme.lower() not in ("ws", "wss") or not host or not port:
-        raise TargetRefused("the address needs ws:// or wss://, a host and a port")
-    return Endpoint(parts.scheme.lower(), host, port)
+    scheme = parts.scheme.lower()
+    if port is None:
+        port = _WEB_PORTS.get(scheme)
+    if scheme not in ("ws", "wss", *_WEB_PORTS) or not host or not port:
+        raise TargetRefused("the address needs ws://, wss://, http:// or https://, host and port")
+    return Endpoint(scheme, host, port)
+
+
+def is_web(url: str) -> bool:
+    """Tell whether *url* is `http://` or `https://`."""
+    return url.partition(":")[0].lower() in _WEB_PORTS
 
 
 def label_of(url: str) -> str:

@@ -266,6 +266,8 @@ class Notify:
     on: tuple[str, ...]
     history: bool = False
     on_failure: Literal["drop", "pause"] = "pause"
+    #: name of the key that signs HTTP requests; empty: none
+    signed_by: str = ""
 
 
 @dataclass(frozen=True)

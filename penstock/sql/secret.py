@@ -1,6 +1,6 @@
 """Passwords and tokens in statements, hidden from whatever shows a statement again: error snippets,
-logs, the audit trail, SHOW CREATE. Of a WebSocket address the scheme, the host and short words of
-its path are shown.
+logs, the audit trail, SHOW CREATE. Of a WebSocket address, and of a web address in a statement
+about streams, the scheme, the host and short words of its path are shown.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ _USER = re.compile(r"\b(?:CREATE|ALTER)\s+USER\b", re.IGNORECASE)
 _ANY = re.compile(_STRING, re.DOTALL)
 _NOTIFY = re.compile(rf"\bNOTIFY\s*+\(\s*+(?:{_STRING}\s*+,?+\s*+)*+", re.IGNORECASE | re.DOTALL)
 _SOCKET = re.compile(r"\s*+wss?+:", re.IGNORECASE)
+#: strings of rows may be such addresses, and are nobody's secret
+_WEB = re.compile(r"\s*+(?:ws|http)s?+:", re.IGNORECASE)
+_ABOUT_STREAMS = re.compile(r"\b(?:STREAM|NOTIFY)\b", re.IGNORECASE)
 _ADDRESS = re.compile(
-    r"(wss?://)((?:.*@)?)([\w.:\[\]-]*+)([^?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL
+    r"((?:ws|http)s?://)((?:.*@)?)([\w.:\[\]-]*+)([^?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL
 )
 #: longest word of a path that is no token for sure
 _WORD = 11
@@ -40,8 +43,9 @@ def hide(text: str) -> str:
 def _replace(text: str, whole: Callable[[str], str], part: Callable[[str], str]) -> str:
     """Replace secrets: by *whole* a string literal, by *part* a part of the content of one."""
     text = _VALUE.sub(lambda found: found[1] + whole(found[2]), text)
+    address = _WEB if _ABOUT_STREAMS.search(text) else _SOCKET
     text = _ANY.sub(
-        lambda found: _address(found[0], part) if _SOCKET.match(found[0], 1) else found[0], text
+        lambda found: _address(found[0], part) if address.match(found[0], 1) else found[0], text
     )
     text = _NOTIFY.sub(lambda found: _ANY.sub(lambda url: _address(url[0], part), found[0]), text)
     start = _USER.search(text)

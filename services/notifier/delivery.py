@@ -1,68 +1,38 @@
 """Delivery to one target: one connection, one bounded queue a partition, messages in order, each at
 least once.
 
-A message counts as delivered when the target answered the ping behind it: a WebSocket peer answers
-frames in order, so by then it has read the message. What was not confirmed is sent again over the
-next connection, with the same messageId. While the target is down a DROP target loses what comes,
-and a PAUSE target keeps it: in the queue, past its bound in Kafka. Nobody else waits for either.
+A message counts as delivered when the target has confirmed it (how is the connection's business).
+What was not confirmed is sent again over the next connection, with the same ids. While the target
+is down a DROP target loses what comes, and a PAUSE target keeps it: in the queue, past its bound in
+Kafka. Nobody else waits for either.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.exceptions import WebSocketException
 
 from penstock.errors import BusError, PenstockError
 from penstock.feeds.feed import FeedHistory, Slice
-from penstock.outbound.targets import (
-    NOTIFY_HINT,
-    AllowList,
-    TargetRefused,
-    endpoint,
-    label_of,
-    reason_of,
-    resolve,
-)
+from penstock.outbound.targets import NOTIFY_HINT, TargetRefused, is_web, label_of, reason_of
 from penstock.runtime import vital
 from penstock.runtime.log import get
 from services.notifier.cursor import Mark, PartitionCursor
+from services.notifier.http_target import HttpTarget
 from services.notifier.message import NotifyMessage, NotifyTarget
-from services.notifier.metrics import PushMetrics
-from services.notifier.settings import NotifierSettings
+from services.notifier.surroundings import Surroundings
+from services.notifier.target_connection import ConnectionBroke, TargetConnection, TargetFailed
+from services.notifier.websocket_target import WebSocketTarget
 
-_WINDOW_MESSAGES = 256
-_WINDOW_SIZE = 1 << 20
 log = get(__name__)
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """What a delivery asks of the process it runs in."""
-
-    settings: NotifierSettings
-    allowed: AllowList
-    #: whether an address and port are the mesh's own
-    is_own: Callable[[str, int], bool]
-    metrics: PushMetrics
-    #: messages in records read from the log
-    messages: Callable[[Slice], list[NotifyMessage]]
-    history: Callable[[int, int], FeedHistory]
-    #: where the live reader stands in a partition
-    live: Callable[[int], int]
-    save: Callable[[NotifyTarget, int, Mark], None]
-    #: called after marks have moved
-    on_settled: Callable[[NotifyTarget], None]
-    #: whether the maker of a stream may have hosts notified that are not `allowed`
-    may_go_anywhere: Callable[[int], bool] = lambda _: False
-    #: whether a user who may have any host notified has a stream with this target
-    may_be_any_host: Callable[[NotifyTarget], bool] = lambda _: False
+def _connection_to(target: NotifyTarget, around: Surroundings) -> TargetConnection:
+    return HttpTarget(target, around) if is_web(target.url) else WebSocketTarget(target, around)
 
 
 class TargetDelivery:
@@ -78,13 +48,12 @@ class TargetDelivery:
         #: why nothing can be delivered at the moment
         self.down = ""
         self._label = label_of(target.url)
-        #: whether everybody's messages may go where the connection goes
-        self._listed = True
+        self._connection = _connection_to(target, around)
         #: streams whose maker may not have this target notified
         self._refused: frozenset[int] = frozenset()
         self._histories: dict[int, FeedHistory] = {}
         self._wake = asyncio.Event()
-        self._at_once = _WINDOW_MESSAGES
+        self._at_once = self._connection.limits.messages
         self._delay = 0.0
         self._task: asyncio.Task[None] | None = None
 
@@ -148,9 +117,12 @@ class TargetDelivery:
         while True:
             try:
                 await self._window()
-                async with await self._connect() as connection:
-                    await self._deliver(connection)
-            except ConnectionClosed as error:
+                try:
+                    await self._connection.open()
+                    await self._deliver()
+                finally:
+                    await self._connection.close()
+            except ConnectionBroke as error:
                 # a connection that broke is opened again at once; one that breaks before anything
                 # went through means down
                 if self._delay:
@@ -162,57 +134,23 @@ class TargetDelivery:
                 log.error("delivery failed", target=self._label, error=type(error).__name__)
                 await self._sit_out(error)
 
-    async def _connect(self) -> ClientConnection:
-        settings = self._around.settings
-        where = endpoint(self.target.url)
-        async with asyncio.timeout(settings.connect_seconds):
-            found = await resolve(
-                where,
-                self._around.allowed,
-                self._around.is_own,
-                anywhere=self._around.may_be_any_host(self.target),
-            )
-            self._listed = found.listed
-            # a connection that is made already follows no redirect
-            connected = await _connect_socket(found.address, where.port)
-            return await connect(
-                self.target.url,
-                sock=connected,
-                proxy=None,
-                compression=None,
-                max_size=1 << 20,
-                max_queue=4,
-                open_timeout=None,
-                close_timeout=1.0,
-                ping_interval=settings.ping_seconds,
-                ping_timeout=settings.ack_seconds,
-            )
-
-    async def _deliver(self, connection: ClientConnection) -> None:
-        listening = asyncio.create_task(_ignore(connection))
-        try:
-            while True:
-                window = await self._window()
-                refused = self._check(window)
-                try:
-                    async with asyncio.timeout(self._around.settings.ack_seconds):
-                        for message in window:
-                            if message.stream not in refused:
-                                await connection.send(message.text)
-                        await (await connection.ping())
-                except TimeoutError:
-                    # too slow for that much at a time
-                    self._at_once = max(len(window) // 4, 1)
-                    connection.transport.abort()
-                    raise
-                if self.down:
-                    log.info("target is back", target=self._label)
-                self.down = ""
-                self._delay = 0.0
-                self._at_once = min(self._at_once * 2, _WINDOW_MESSAGES)
-                self._settle(window, delivered=True, but=refused)
-        finally:
-            listening.cancel()
+    async def _deliver(self) -> None:
+        """Deliver over the connection, which is open, until it breaks."""
+        while True:
+            window = await self._window()
+            refused = self._check(window)
+            try:
+                await self._connection.send([m for m in window if m.stream not in refused])
+            except TimeoutError:
+                # too slow for that much at a time
+                self._at_once = max(len(window) // 4, 1)
+                raise
+            if self.down:
+                log.info("target is back", target=self._label)
+            self.down = ""
+            self._delay = 0.0
+            self._at_once = min(self._at_once * 2, self._connection.limits.messages)
+            self._settle(window, delivered=True, but=refused)
 
     def _check(self, window: list[NotifyMessage]) -> frozenset[int]:
         """The streams whose messages must not go where the connection goes: users who may name any
@@ -221,7 +159,7 @@ class TargetDelivery:
         Raises:
             TargetRefused: nobody may (any more).
         """
-        if self._listed:
+        if self._connection.listed:
             return frozenset()
         streams = {p.stream: p.name for p in window}
         refused = frozenset(s for s in streams if not self._around.may_go_anywhere(s))
@@ -245,7 +183,7 @@ class TargetDelivery:
             for partition, cursor in list(self.cursors.items()):
                 if not cursor and cursor.behind is not None:
                     await self._refill(partition, cursor)
-                found += cursor.waiting(self._at_once - len(found), _WINDOW_SIZE)
+                found += cursor.waiting(self._at_once - len(found), self._connection.limits.size)
                 if len(found) >= self._at_once:
                     break
             if found:
@@ -347,12 +285,13 @@ class TargetDelivery:
                 error=reason,
             )
         self.down = reason
-        settings = self._around.settings
-        self._delay = min(max(self._delay * 2, settings.retry_min), settings.retry_max)
+        first, longest = self._around.settings.retry_min, self._connection.limits.wait
+        self._delay = min(max(self._delay * 2, first), longest)
+        asked = error.retry_after if isinstance(error, TargetFailed) else 0.0
         for partition in list(self._histories):
             self._close_history(partition)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._delay):
+            async with asyncio.timeout(max(self._delay, asked)):
                 if self.target.on_failure == "drop":
                     await self._drop()
                 await asyncio.Event().wait()
@@ -364,28 +303,6 @@ class TargetDelivery:
                 self._settle(await self._window(), delivered=False)
         except vital.FAULTS as error:
             log.error("messages cannot be read", target=self._label, error=type(error).__name__)
-
-
-async def _connect_socket(address: str, port: int) -> socket.socket:
-    """Connect to an address that was checked."""
-    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-    made = socket.socket(kind, socket.SOCK_STREAM)
-    made.setblocking(False)
-    try:
-        await asyncio.get_running_loop().sock_connect(made, (address, port))
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
-async def _ignore(connection: ClientConnection) -> None:
-    """Take what a target says, so that its answers to pings get through; closing is noticed by who
-    sends.
-    """
-    with contextlib.suppress(ConnectionClosed):
-        async for _ in connection:
-            pass
 
 
 def behind(deliveries: Mapping[NotifyTarget, TargetDelivery], stream_id: int) -> int:

@@ -11,28 +11,34 @@ import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import quote
 
 from penstock.catalog.model import StreamEntry
+from penstock.outbound.targets import is_web
 from penstock.records import EventsRecord
 
 
 @dataclass(frozen=True)
 class NotifyTarget:
     """Where messages go. Streams that drop and streams that wait have connections of their own,
-    even to one URL.
+    even to one URL; so have those that sign with different keys.
     """
 
     url: str
     on_failure: Literal["drop", "pause"]
+    #: database and name of the key that signs requests; empty: nothing does
+    signed_by: str = ""
 
     def key(self, partition: int) -> str:
         """Name of its cursor of one partition."""
-        return f"{partition}|{self.on_failure}|{self.url}"
+        how = f"{self.on_failure}:{self.signed_by}" if self.signed_by else self.on_failure
+        return f"{partition}|{how}|{self.url}"
 
     @classmethod
     def of_key(cls, key: str) -> tuple[int, NotifyTarget]:
-        partition, on_failure, url = key.split("|", 2)
-        return int(partition), cls(url, "drop" if on_failure == "drop" else "pause")
+        partition, how, url = key.split("|", 2)
+        on_failure, _, signed_by = how.partition(":")
+        return int(partition), cls(url, "drop" if on_failure == "drop" else "pause", signed_by)
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,12 @@ class NotifyMessage:
 def targets_of(entry: StreamEntry) -> tuple[NotifyTarget, ...]:
     """Whom a stream notifies."""
     notify = entry.plan.notify
-    return (
-        () if notify is None else tuple(NotifyTarget(url, notify.on_failure) for url in notify.urls)
+    if notify is None:
+        return ()
+    # the name of a database may hold any character, that of a key may not
+    key = f"{quote(entry.database, safe='')}/{notify.signed_by}" if notify.signed_by else ""
+    return tuple(
+        NotifyTarget(url, notify.on_failure, key if is_web(url) else "") for url in notify.urls
     )
 
 

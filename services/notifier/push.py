@@ -32,7 +32,7 @@ from penstock.runtime.log import get
 from services.notifier.backpressure import Backpressure
 from services.notifier.barriers import Barriers
 from services.notifier.cursor import Mark
-from services.notifier.delivery import Surroundings, TargetDelivery, behind
+from services.notifier.delivery import TargetDelivery, behind
 from services.notifier.faust_app import PARTITIONS, make_app
 from services.notifier.intake import EventIntake
 from services.notifier.jobs import Jobs
@@ -41,6 +41,7 @@ from services.notifier.metrics import PushMetrics
 from services.notifier.packing import Packer
 from services.notifier.settings import NotifierSettings
 from services.notifier.standing import TargetStanding
+from services.notifier.surroundings import Surroundings
 
 _HEARTBEAT_SECONDS = 5
 _REST_EVERY = 30
@@ -89,6 +90,7 @@ class Push:
             self._on_settled,
             self._packer.may_go_anywhere,
             self._packer.may_be_any_host,
+            clock,
         )
         self._intake = EventIntake(
             self._route,

@@ -44,3 +44,5 @@ class NotifierSettings(Settings):
     #: wait between attempts to reach a target that is down: doubles from the first to the second
     retry_min: float = Field(default=0.05, gt=0)
     retry_max: float = Field(default=2.0, gt=0)
+    #: the same of http:// and https:// targets
+    http_retry_max: float = Field(default=30.0, gt=0)

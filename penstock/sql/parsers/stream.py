@@ -184,7 +184,9 @@ class StreamParser(DdlParser):
         return TargetTag(name, kind, self.string() if self.take("COMMENT") else None, offset)
 
     def _notify(self, positions: dict[str, int]) -> NotifyClause:
-        """`NOTIFY [('url', …)] ON ('event', …) [NOTIFY_HISTORY 0|1] [ON_FAILURE DROP|PAUSE]`"""
+        """`NOTIFY [('url', …)] ON ('event', …) [NOTIFY_HISTORY 0|1] [ON_FAILURE DROP|PAUSE]
+        [SIGNED_BY 'key']`, the last three in any order
+        """
         self._once("NOTIFY", positions)
         urls = (
             self.list_in_parentheses(self._string_with_offset)
@@ -195,9 +197,13 @@ class StreamParser(DdlParser):
         events = self.list_in_parentheses(self._string_with_offset)
         history: bool | None = None
         failure: Literal["drop", "pause"] | None = None
-        while self.word() in ("NOTIFY_HISTORY", "ON_FAILURE"):
-            if self._once(self.word(), positions) == "NOTIFY_HISTORY":
+        signed_by: str | None = None
+        while self.word() in ("NOTIFY_HISTORY", "ON_FAILURE", "SIGNED_BY"):
+            option = self._once(self.word(), positions)
+            if option == "NOTIFY_HISTORY":
                 history = self.flag()
+            elif option == "SIGNED_BY":
+                signed_by = self.string()
             else:
                 failure = (
                     "drop" if self.one_of(("DROP", "PAUSE"), "DROP or PAUSE") == "DROP" else "pause"
@@ -209,6 +215,7 @@ class StreamParser(DdlParser):
             failure,
             tuple(o for _, o in urls),
             tuple(o for _, o in events),
+            signed_by,
         )
 
     def _string_with_offset(self) -> tuple[str, int]:

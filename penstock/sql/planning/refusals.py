@@ -298,7 +298,13 @@ REFUSALS: dict[str, Refusal] = {
         "use INTERVAL, SESSION, STATE_WINDOW or EVENT_WINDOW",
     ),
     "E_NOTIFY_URL": Refusal(
-        "NOTIFY", "{what}", "write ws://host:port/path or wss://host:port/path"
+        "NOTIFY", "{what}", "write ws://host:port/path, wss://host:port/path or https://host/path"
+    ),
+    "E_NOTIFY_KEY": Refusal(
+        "SIGNED_BY",
+        "{what}",
+        "SIGNED_BY 'name' signs requests to http:// and https:// addresses with the key in"
+        " secrets/notify/{database}/name",
     ),
     "E_NOTIFY_EVENT": Refusal(
         "NOTIFY", "there is no event '{event}'", "write 'WINDOW_OPEN', 'WINDOW_CLOSE' or both"

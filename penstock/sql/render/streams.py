@@ -57,6 +57,7 @@ def _notify(notify: st.NotifyClause | None) -> str | None:
         parenthesis(map(quote_string, notify.on)),
         flag("NOTIFY_HISTORY", notify.history),
         optional("ON_FAILURE", notify.on_failure and notify.on_failure.upper()),
+        None if notify.signed_by is None else f"SIGNED_BY {quote_string(notify.signed_by)}",
     )
 
 

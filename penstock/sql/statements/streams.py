@@ -59,6 +59,8 @@ class NotifyClause:
     on_failure: Literal["drop", "pause"] | None = None
     url_offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
     on_offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    #: name of the key that signs requests
+    signed_by: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

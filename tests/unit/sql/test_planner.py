@@ -686,7 +686,7 @@ REFUSED: list[tuple[str, str]] = [
     ("E_VTABLE_FILL_HISTORY", f"FILL_HISTORY 1 INTO o {AS} FROM v1 INTERVAL(1s)"),
     ("E_VTABLE_TRIGGER", f"TRIGGER CONTINUOUS_WINDOW_CLOSE INTO o {AS} FROM v1 INTERVAL(1s)"),
     ("E_VTABLE_COUNT_WINDOW", f"INTO o {AS} FROM v1 COUNT_WINDOW(3)"),
-    ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('http://h:1') ON ('WINDOW_OPEN')"),
+    ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ftp://h:1') ON ('WINDOW_OPEN')"),
     ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h/x') ON ('WINDOW_OPEN')"),
     ("E_NOTIFY_URL", f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://:80/x') ON ('WINDOW_OPEN')"),
     (
@@ -696,6 +696,10 @@ REFUSED: list[tuple[str, str]] = [
     (
         "E_NOTIFY_URL",
         f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1/{'x' * 120}') ON ('WINDOW_OPEN')",
+    ),
+    (
+        "E_NOTIFY_KEY",
+        f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('http://h') ON ('WINDOW_OPEN') SIGNED_BY '/etc/passwd'",
     ),
     (
         "E_NOTIFY_EVENT",

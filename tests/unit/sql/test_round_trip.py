@@ -456,6 +456,7 @@ notifies = some.builds(
     some.just(("WINDOW_OPEN", "WINDOW_CLOSE")),
     some.none() | flags,
     some.none() | some.sampled_from(["drop", "pause"]),
+    signed_by=some.none() | texts,
 )
 
 

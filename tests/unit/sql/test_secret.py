@@ -56,6 +56,9 @@ ADDRESSES = [
     "'  wss://ann:hunter2@h:1'",
     "'ws://ann:hunter2@h:1",
     "'ws://h:1/hunter2'",
+    "'https://ann:hunter2@hook.example/in'",
+    "'http://h/in?token=hunter2', 'https://h/T0AB12/hunter2hunter2'",
+    "'HTTPS://ann:hunter2@h:1",
 ]
 
 
@@ -76,10 +79,18 @@ def test_an_address_shows_neither_password_nor_token(address: str) -> None:
         "'wss://hook.example.com:8443/in/v1/latest'",
         "'ws://[::1]:80/'",
         "'ws://10.0.0.1:80'",
+        "'https://hook.example.com/in/v1/latest'",
     ],
 )
 def test_the_rest_of_an_address_stays(address: str) -> None:
     assert hide(NOTIFY.format(address)) == mask(NOTIFY.format(address)) == NOTIFY.format(address)
+
+
+def test_web_addresses_are_secret_in_statements_about_streams_only() -> None:
+    row = "INSERT INTO t VALUES (1, 'https://h/page?id=hunter2')"
+    assert hide(row) == mask(row) == row
+    misspelt = NOTIFY.replace("NOTIFY (", "NOTIFI (").format("'https://h/x?k=hunter2'")
+    assert "hunter2" not in hide(misspelt) and "hunter2" not in mask(misspelt)
 
 
 def test_hiding_takes_time_that_grows_with_the_text_only() -> None:

@@ -54,11 +54,28 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["http://h:1", "ws://h", "ws://:1", "ws://h:0", "ws://h:99999", "nonsense"]
+    "url",
+    [
+        "ftp://h:1",
+        "ws://h",
+        "ws://:1",
+        "ws://h:0",
+        "ws://h:99999",
+        "nonsense",
+        "https://",
+        "https://h:0",
+        "file:///etc/passwd",
+    ],
 )
 def test_urls_need_scheme_host_and_port(url: str) -> None:
     with pytest.raises(TargetRefused):
         endpoint(url)
+
+
+def test_web_addresses_have_a_port_of_their_own() -> None:
+    assert endpoint("http://h/x").port == 80
+    assert endpoint("HTTPS://h").label == "https://h:443"
+    assert endpoint("https://h:8443").port == 8443
 
 
 def test_label_shows_nothing_secret() -> None:

@@ -19,10 +19,11 @@ from penstock.feeds.feed import FeedHistory
 from penstock.outbound.reach import Own
 from penstock.outbound.targets import AllowList, TargetRefused
 from services.notifier.cursor import Mark
-from services.notifier.delivery import Surroundings, TargetDelivery
+from services.notifier.delivery import TargetDelivery
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.metrics import PushMetrics
 from services.notifier.settings import NotifierSettings
+from services.notifier.surroundings import Surroundings
 
 SECRET = "hunter2"
 
@@ -56,15 +57,15 @@ async def test_a_message_goes_to_the_address_that_was_checked() -> None:
 
     async def take(connection: ServerConnection) -> None:
         got.append(await connection.recv())
+        await connection.wait_closed()
 
     async with serve(take, "127.0.0.1", 0) as server:
         port = next(iter(server.sockets)).getsockname()[1]
-        async with await delivery(
-            f"ws://ann:{SECRET}@localhost:{port}/in"
-        )._connect() as connection:
-            await connection.send("x")
-            await connection.wait_closed()
-    assert got == ["x"]
+        one = delivery(f"ws://ann:{SECRET}@localhost:{port}/in")
+        await one._connection.open()
+        await one._connection.send([message(0, 1, one.target)])
+        await one._connection.close()
+    assert got == ["of stream 1"]
 
 
 def message(offset: int, stream: int, target: NotifyTarget) -> NotifyMessage:
@@ -142,8 +143,8 @@ async def test_messages_wait_while_nobody_may_notify_the_host() -> None:
         one.follow(0, Mark(0), behind=False)
         one.offer(message(0, 1, target))
         with pytest.raises(TargetRefused, match="may not be notified"):
-            await one._connect()
-        one._listed = False
+            await one._connection.open()
+        one._connection.listed = False
         with pytest.raises(TargetRefused, match="may not be notified"):
             one._check(await one._window())
         assert not one.has_settled(0, 1)
@@ -157,7 +158,7 @@ async def test_a_redirect_is_not_followed(status: str) -> None:
             moved = f"HTTP/1.1 {status} Moved\r\nLocation: ws://{host}:{inside}/{SECRET}\r\nContent-Length: 0\r\n\r\n"
             async with answering(moved.encode()) as (port, heard):
                 with pytest.raises(Exception):  # noqa: B017, PT011
-                    await delivery(f"ws://127.0.0.1:{port}/in")._connect()
+                    await delivery(f"ws://127.0.0.1:{port}/in")._connection.open()
                 assert len(heard) == 1
         assert asked == []
 
@@ -166,7 +167,7 @@ async def test_a_redirect_to_itself_is_not_followed_either() -> None:
     moved = b"HTTP/1.1 302 Moved\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n"
     async with answering(moved) as (port, heard):
         with pytest.raises(Exception):  # noqa: B017, PT011
-            await delivery(f"ws://127.0.0.1:{port}/in")._connect()
+            await delivery(f"ws://127.0.0.1:{port}/in")._connection.open()
         assert len(heard) == 1
 
 
@@ -175,7 +176,7 @@ async def test_the_mesh_itself_is_not_notified() -> None:
         own = Own((("127.0.0.1", port),))
         for host in ("127.0.0.1", "localhost", "127.1"):
             with pytest.raises(TargetRefused, match="may not be notified"):
-                await delivery(f"ws://{host}:{port}/in", own.holds)._connect()
+                await delivery(f"ws://{host}:{port}/in", own.holds)._connection.open()
         assert heard == []
 
 
@@ -194,7 +195,7 @@ async def test_neither_the_answer_nor_the_address_is_in_the_log(
     async with answering(answer.encode()) as (port, _):
         one = delivery(f"ws://ann:{SECRET}@127.0.0.1:{port}?token={SECRET}")
         with pytest.raises(Exception) as failed:  # noqa: PT011
-            await one._connect()
+            await one._connection.open()
         sitting = asyncio.create_task(one._sit_out(failed.value))
         while not one.down:
             await asyncio.sleep(0)

@@ -97,7 +97,14 @@ def test_targets_and_their_keys() -> None:
         NotifyTarget("wss://g:2", "drop"),
     )
     assert targets_of(entry()) == (NotifyTarget("ws://h:1/a", "pause"),)
-    for target in (*targets_of(drop), *targets_of(entry())):
+    signed = entry("NOTIFY ('https://h/a', 'ws://h:1') ON ('WINDOW_OPEN') SIGNED_BY 'orders'")
+    assert targets_of(signed) == (
+        NotifyTarget("https://h/a", "pause", "db/orders"),
+        NotifyTarget("ws://h:1", "pause"),
+    )
+    elsewhere = replace(signed, plan=replace(signed.plan, database="../a|b:c"))
+    assert targets_of(elsewhere)[0].signed_by == "..%2Fa%7Cb%3Ac/orders"
+    for target in (*targets_of(drop), *targets_of(entry()), *targets_of(signed)):
         assert NotifyTarget.of_key(target.key(3)) == (3, target)
 
 

@@ -24,11 +24,12 @@ from penstock.setup.redis_server import find_redis_server
 from penstock.sql import parse_one
 from penstock.sql.statements import Query
 from services.notifier.cursor import Mark
-from services.notifier.delivery import Surroundings, TargetDelivery
+from services.notifier.delivery import TargetDelivery
 from services.notifier.message import targets_of
 from services.notifier.metrics import PushMetrics
 from services.notifier.settings import NotifierSettings
 from services.notifier.standing import TargetStanding
+from services.notifier.surroundings import Surroundings
 from tests.unit.services.notifier.kit import entry, message
 
 STREAM = entry("NOTIFY ('ws://ann:hunter2@h:1/a') ON ('WINDOW_CLOSE')")

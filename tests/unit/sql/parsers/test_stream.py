@@ -126,6 +126,7 @@ def test_subtable_may_stand_before_tags() -> None:
             "NOTIFY ON ('x') ON_FAILURE drop NOTIFY_HISTORY 0",
             NotifyClause((), ("X",), False, "drop"),
         ),
+        ("NOTIFY ON ('x') SIGNED_BY 'k'", NotifyClause((), ("X",), signed_by="k")),
     ],
 )
 def test_notify(text: str, wanted: NotifyClause) -> None:

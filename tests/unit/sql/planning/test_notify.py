@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.sql.plan import Notify
-from penstock.sql.planning.notify import MAX_URL_BYTES, plan_notify
+from penstock.sql.planning.notify import MAX_URL_BYTES, MAX_WEB_BYTES, plan_notify
 from penstock.sql.statements import CreateStream
 from tests.unit.sql.planning.binding import refused_at, statement
 from tests.unit.sql.reading import refusal
@@ -32,6 +32,17 @@ def test_without_a_clause_there_is_nothing_to_plan() -> None:
             "NOTIFY ('ws://[::1]:80') ON ('WINDOW_OPEN')",
             Notify(("ws://[::1]:80",), ("WINDOW_OPEN",)),
         ),
+        (
+            "NOTIFY ('https://a/x', 'HTTP://b:8080', 'ws://c:1') ON ('WINDOW_OPEN')"
+            " ON_FAILURE DROP SIGNED_BY 'orders'",
+            Notify(
+                ("https://a/x", "HTTP://b:8080", "ws://c:1"),
+                ("WINDOW_OPEN",),
+                False,
+                "drop",
+                "orders",
+            ),
+        ),
     ],
 )
 def test_urls_and_events_are_taken_once(clause: str, wanted: Notify) -> None:
@@ -41,8 +52,8 @@ def test_urls_and_events_are_taken_once(clause: str, wanted: Notify) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("http://a:1", "'http' is no WebSocket scheme"),
-        ("a:1", "'a' is no WebSocket scheme"),
+        ("ftp://a:1", "'ftp' is no scheme of a target"),
+        ("a:1", "'a' is no scheme of a target"),
         ("//a:1", "the address has no scheme"),
         ("ws://:1", "the address has no host"),
         ("ws://a", "the address has no port"),
@@ -53,6 +64,15 @@ def test_urls_and_events_are_taken_once(clause: str, wanted: Notify) -> None:
         ("ws://a:1/#x", "the address has a fragment"),
         ("ws://a:1/ x", "the address has blanks or control characters"),
         ("ws://a:1/" + "x" * MAX_URL_BYTES, f"the address has {MAX_URL_BYTES + 9} bytes"),
+        ("http://", "the address has no host"),
+        ("http:///x", "the address has no host"),
+        ("https://a:0", "the address has no port"),
+        ("https://a:99999", "the address cannot be read"),
+        ("https://a/#x", "the address has a fragment"),
+        ("https://a/ä", "the address has characters that need to be written as %XX"),
+        (r"https://a/x\\\\@b", "the address has characters that need to be written as %XX"),
+        (r"https://a/x\r\nX: y", "the address has blanks or control characters"),
+        ("https://a/" + "x" * MAX_WEB_BYTES, f"the address has {MAX_WEB_BYTES + 10} bytes"),
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused(url: str, problem: str) -> None:
@@ -67,6 +87,24 @@ def test_an_unreadable_address_is_not_quoted() -> None:
     """It may hold a password."""
     statement = made("NOTIFY ('ws://u:secret@[a:1') ON ('WINDOW_OPEN')")
     assert "secret" not in refusal(lambda: plan_notify(statement, windowed=True)).message
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "problem"),
+    [
+        ("https://a", "../root", "this is no name of a key"),
+        ("https://a", "a/b", "this is no name of a key"),
+        ("https://a", ".hidden", "this is no name of a key"),
+        ("https://a", "", "this is no name of a key"),
+        ("https://a", "k" * 65, "this is no name of a key"),
+        ("ws://a:1", "orders", "only requests to http:// and https:// are signed"),
+    ],
+)
+def test_a_key_has_a_name_and_something_to_sign(address: str, key: str, problem: str) -> None:
+    statement = made(f"NOTIFY ('{address}') ON ('WINDOW_OPEN') SIGNED_BY '{key}'")
+    error = refusal(lambda: plan_notify(statement, windowed=True))
+    assert (error.code, error.message) == ("E_NOTIFY_KEY", f"SIGNED_BY: {problem}")
+    assert statement.source.text[error.column - 1 :].startswith("SIGNED_BY")
 
 
 def test_events_are_those_of_windows() -> None:

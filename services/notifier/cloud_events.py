@@ -1,0 +1,92 @@
+"""Window events as CloudEvents 1.0: attributes, and the JSON of one event or of several.
+
+An event's id comes from its message's, so a repeat has the id that it had. Refused here: how they
+travel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from services.notifier.message import NotifyMessage
+
+_TYPES = {
+    "WINDOW_OPEN": "penstock.window.open",
+    "WINDOW_CLOSE": "penstock.window.close",
+    "WINDOW_INVALIDATION": "penstock.window.invalidation",
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ONE = "application/cloudevents+json; charset=utf-8"
+SEVERAL = "application/cloudevents-batch+json; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class CloudEvent:
+    """`text` is the whole event as JSON."""
+
+    id: str
+    text: str
+
+
+def cloud_events(message: NotifyMessage) -> list[CloudEvent]:
+    """Return the events of *message*, in order."""
+    body = json.loads(message.text)
+    source = "/streams/" + quote(message.name, safe=".")
+    return [
+        _cloud_event(f"{body['messageId']}-{number}", source, event)
+        for number, event in enumerate(body["streams"][0]["events"])
+    ]
+
+
+def _cloud_event(event_id: str, source: str, event: dict[str, Any]) -> CloudEvent:
+    made = {
+        "specversion": "1.0",
+        "id": event_id,
+        "source": source,
+        "type": _TYPES.get(event["eventType"], "penstock.window"),
+        **_optional("subject", event.get("tableName")),
+        **_optional("time", _time(event.get("eventTime"))),
+        **_optional("partitionkey", event.get("groupId")),
+        "datacontenttype": "application/json",
+        "data": event,
+    }
+    return CloudEvent(event_id, json.dumps(made, separators=(",", ":"), ensure_ascii=False))
+
+
+def _optional(name: str, value: Any) -> dict[str, str]:
+    """An attribute, where there is a value: an empty one is against the specification."""
+    return {name: str(value)} if value else {}
+
+
+def _time(milliseconds: Any) -> str | None:
+    """Return a time as RFC 3339 has it; none for what no such text can say."""
+    if not isinstance(milliseconds, int):
+        return None
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
+
+
+def body_of(events: Sequence[CloudEvent]) -> tuple[bytes, str]:
+    """Return body and content type of a request with *events*: structured mode for one, batched
+    for several.
+    """
+    if len(events) == 1:
+        return events[0].text.encode(), ONE
+    return ("[" + ",".join(event.text for event in events) + "]").encode(), SEVERAL
+
+
+def request_id(events: Sequence[CloudEvent]) -> str:
+    """Return the id of a request: the same for the same events."""
+    if len(events) == 1:
+        return events[0].id
+    ids = "/".join(event.id for event in events)
+    return hashlib.blake2b(ids.encode(), digest_size=16, person=b"penstock-request").hexdigest()
