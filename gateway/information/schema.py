@@ -134,14 +134,7 @@ class Information:
         tables = list(tree.find_all(exp.Table))
         if any(not is_own(t.db or database) for t in tables):
             return None
-        if any(select.args.get("tags") for select in tree.find_all(exp.Select)):
-            raise SqlSemanticError(
-                "SELECT TAGS is of one supertable, or of one child table",
-                code="E_UNSUPPORTED_QUERY",
-                hint=f"{SCHEMA}.ins_tags lists the tags of all",
-            )
-        if not tables and tree.find(exp.Star) is not None:
-            raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
+        _check_select_lists(tree, has_from=bool(tables))
         values = session_values(self._viewer.user, database)
         if not tables and not _is_of_session(tree, values):
             return None
@@ -235,6 +228,18 @@ class Information:
         if database is not None and not is_own(database):
             database_of(self.catalog, database)
         return database
+
+
+def _check_select_lists(tree: exp.Query, has_from: bool) -> None:
+    """Refuse SELECT TAGS, and a * without a FROM. Raises SqlSemanticError."""
+    if any(select.args.get("tags") for select in tree.find_all(exp.Select)):
+        raise SqlSemanticError(
+            "SELECT TAGS is of one supertable, or of one child table",
+            code="E_UNSUPPORTED_QUERY",
+            hint=f"{SCHEMA}.ins_tags lists the tags of all",
+        )
+    if not has_from and tree.find(exp.Star) is not None:
+        raise SqlSemanticError("there is no FROM that * could mean", hint="add FROM table")
 
 
 def _list_name(name: str) -> str:

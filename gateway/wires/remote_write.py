@@ -78,15 +78,7 @@ class _Request:
         return found, refused
 
     def _series(self, start: int, end: int, number: int) -> list[Point]:
-        labels: dict[str, str] = {}
-        samples: list[tuple[float, int]] = []
-        for field, wire, first, last in self._fields(start, end):
-            if field == 1 and wire == _BYTES:
-                name, value = self._label(first, last)
-                if labels.setdefault(name, value) != value:
-                    raise LineError(f"label {name[:64]!r} is given twice", number)
-            elif field == 2 and wire == _BYTES:
-                samples.append(self._sample(first, last))
+        labels, samples = self._labels_and_samples(start, end, number)
         metric = labels.pop(_NAME, "")
         if not metric:
             raise LineError(f"a series has no label {_NAME}", number)
@@ -98,6 +90,20 @@ class _Request:
             for value, time in samples
             if math.isfinite(value)
         ]
+
+    def _labels_and_samples(
+        self, start: int, end: int, number: int
+    ) -> tuple[dict[str, str], list[tuple[float, int]]]:
+        labels: dict[str, str] = {}
+        samples: list[tuple[float, int]] = []
+        for field, wire, first, last in self._fields(start, end):
+            if field == 1 and wire == _BYTES:
+                name, value = self._label(first, last)
+                if labels.setdefault(name, value) != value:
+                    raise LineError(f"label {name[:64]!r} is given twice", number)
+            elif field == 2 and wire == _BYTES:
+                samples.append(self._sample(first, last))
+        return labels, samples
 
     def _count(self, samples: int, tags: tuple[tuple[str, str], ...]) -> None:
         row = _CELL * (len(tags) + 2) + sum(len(text) for _, text in tags)

@@ -8,6 +8,7 @@ dialect="penstock")` works for queries.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import sqlglot.parser
@@ -160,14 +161,8 @@ def _select(self: Any, node: exp.Select) -> str:
         ", ".join(self.sql(e) for e in node.expressions),
         _from(self, node),
         "OPEN WINDOWS" if node.args.get("open_windows") else "",
+        *_clauses(self, node),
     ]
-    for key in ("where", *nodes.SELECT_CLAUSES, "group", "having", "qualify", "order"):
-        parts.append(self.sql(node, key).strip())
-    for key in ("slimit", "soffset"):
-        if node.args.get(key):
-            parts.append(f"{key.upper()} {self.sql(node, key)}")
-    for key in ("limit", "offset"):
-        parts.append(self.sql(node, key).strip())
     return " ".join(part for part in parts if part)
 
 
@@ -177,6 +172,17 @@ def _from(self: Any, node: exp.Select) -> str:
     joins = "".join(self.sql(j) for j in node.args.get("joins") or [])
     text: str = self.sql(node, "from_").strip() + joins
     return text
+
+
+def _clauses(self: Any, node: exp.Select) -> Iterator[str]:
+    """Yield what stands behind FROM; "" for a clause that is not there."""
+    for key in ("where", *nodes.SELECT_CLAUSES, "group", "having", "qualify", "order"):
+        yield self.sql(node, key).strip()
+    for key in ("slimit", "soffset"):
+        if node.args.get(key):
+            yield f"{key.upper()} {self.sql(node, key)}"
+    for key in ("limit", "offset"):
+        yield self.sql(node, key).strip()
 
 
 def _join(self: Any, node: exp.Join) -> str:

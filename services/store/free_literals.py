@@ -121,8 +121,21 @@ def put_values(text: str, free: Sequence[FreeLiteral], given: QueryText, timezon
 
 def find_free(query: exp.Query, text: QueryText, find_table: FindTable) -> tuple[FreeLiteral, ...]:
     """Return the free literals of a query, in their order."""
-    places = {span: place for place, span in enumerate(text.spans())}
     written = Counter(_span(literal) for literal in query.find_all(exp.Literal))
+    found = _find_candidates(query, text, find_table)
+    # a name of WITH is written out, so a literal may stand in several places of a tree
+    return tuple(
+        found[span][0]
+        for span in sorted(found)
+        if len(found[span]) == written[span] and len(set(found[span])) == 1
+    )
+
+
+def _find_candidates(
+    query: exp.Query, text: QueryText, find_table: FindTable
+) -> dict[tuple[int, int], list[FreeLiteral]]:
+    """Return what each literal is wherever it stands beside a column, by its span in the text."""
+    places = {span: place for place, span in enumerate(text.spans())}
     found: dict[tuple[int, int], list[FreeLiteral]] = {}
     for select in query.find_all(exp.Select):
         for literal, kind, precision in _compared(select, find_table):
@@ -133,12 +146,7 @@ def find_free(query: exp.Query, text: QueryText, find_table: FindTable) -> tuple
             is_time = kind == "TIMESTAMP" and text.kinds[place] == TEXT
             one = FreeLiteral(place, text.kinds[place], precision if is_time else "")
             found.setdefault(span, []).append(one)
-    # a name of WITH is written out, so a literal may stand in several places of a tree
-    return tuple(
-        found[span][0]
-        for span in sorted(found)
-        if len(found[span]) == written[span] and len(set(found[span])) == 1
-    )
+    return found
 
 
 def _span(node: exp.Expr) -> tuple[int, int]:

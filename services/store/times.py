@@ -55,8 +55,7 @@ def literal_ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
     """Return the ticks of a number or a text beside a time, or of `TIMESTAMP 'text'`, which a time
     among the parameters is, too; None for anything else.
     """
-    if isinstance(node, exp.Cast) and node.args["to"].name == "TIMESTAMP":
-        node = node.this if isinstance(node.this, exp.Literal) and node.this.is_string else node
+    node = _text_of_timestamp(node)
     negative = isinstance(node, exp.Neg)
     literal = node.this if negative else node
     if not isinstance(literal, exp.Literal):
@@ -67,3 +66,12 @@ def literal_ticks(node: exp.Expr, precision: str, timezone: str) -> int | None:
     if not text.isdecimal():
         return None
     return -int(text) if negative else int(text)
+
+
+def _text_of_timestamp(node: exp.Expr) -> exp.Expr:
+    """Return the text of `TIMESTAMP 'text'`, and any other node as it is."""
+    if isinstance(node, exp.Cast) and node.args["to"].name == "TIMESTAMP":
+        text: exp.Expr = node.this
+        if isinstance(text, exp.Literal) and text.is_string:
+            return text
+    return node

@@ -102,17 +102,21 @@ def plan(select: Select, measurement: Measurement, asked: str, now: int) -> Sele
     if not fields:
         return None
     times, others = split(select.where)
-    grouping = select.grouping
-    if grouping.every is not None:
-        if values[0].function is None:
-            raise _wrong("GROUP BY requires at least one aggregate function")
-        if times.end is None:
-            times = TimeRange(times.start, now)
+    windowed = select.grouping.every is not None
+    if windowed:
+        times = _times_of_windows(values, times, now)
     selector = len(fields) == 1 and fields[0].function in _SELECTORS
-    timed = values[0].function is None or grouping.every is not None or selector
+    timed = values[0].function is None or windowed or selector
     text = _Text(measurement)
     sql = " ".join(_clauses(select, text, values, tags, times, others, timed))
     return SelectPlan(asked, sql, text.parameters, timed, tags, tuple(values), times)
+
+
+def _times_of_windows(values: Sequence[Value], times: TimeRange, now: int) -> TimeRange:
+    """Windows end now where the query names no end. Raises SqlSemanticError."""
+    if values[0].function is None:
+        raise _wrong("GROUP BY requires at least one aggregate function")
+    return TimeRange(times.start, now) if times.end is None else times
 
 
 def _wrong(message: str) -> SqlSemanticError:
@@ -131,20 +135,24 @@ def _group_tags(select: Select, measurement: Measurement) -> tuple[tuple[str, Co
 def _values(select: Select, measurement: Measurement, grouped: set[str]) -> list[Value]:
     found: list[Value] = []
     for output in select.outputs:
-        if output.name is None:
-            found += _all_values(output, measurement, grouped)
-        elif output.function is None:
-            if output.name.lower() != "time":
-                column = measurement.field(output.name) or measurement.tag(output.name)
-                found.append(Value(output.alias or output.name, None, column))
-        else:
-            label = output.alias or output.function
-            found.append(Value(label, output.function, measurement.field(output.name)))
+        found += _values_of(output, measurement, grouped)
         if len(found) > MOST_COLUMNS:
             raise _wrong(f"the answer would have more than {MOST_COLUMNS} columns")
     if len({v.function is None for v in found}) > 1:
         raise _wrong("mixing aggregate and non-aggregate queries is not supported")
     return _with_own_labels(found)
+
+
+def _values_of(output: Output, measurement: Measurement, grouped: set[str]) -> Iterator[Value]:
+    """Return what one output stands for; the time is none of the values."""
+    if output.name is None:
+        yield from _all_values(output, measurement, grouped)
+    elif output.function is not None:
+        label = output.alias or output.function
+        yield Value(label, output.function, measurement.field(output.name))
+    elif output.name.lower() != "time":
+        column = measurement.field(output.name) or measurement.tag(output.name)
+        yield Value(output.alias or output.name, None, column)
 
 
 def _all_values(output: Output, measurement: Measurement, grouped: set[str]) -> Iterator[Value]:
@@ -188,17 +196,10 @@ def _clauses(
     yield f"SELECT {', '.join(_outputs(text.measurement, values, by, every, timed))}"
     yield f"FROM {in_backticks(table.database)}.{in_backticks(table.name)}"
     raw = values[0].function is None
-    conditions = [*_time_conditions(text, times), *(_condition(text, one) for one in others)]
-    if raw:
-        conditions.append(_any_field(text.measurement, values))
+    conditions = _conditions(text, values, times, others)
     if conditions:
         yield f"WHERE {' AND '.join(conditions)}"
-    if every is not None:
-        if by:
-            yield f"PARTITION BY {', '.join(by)}"
-        yield f"INTERVAL({_length(every)}, {_length(select.grouping.offset)})"
-    elif by and not raw:
-        yield f"GROUP BY {', '.join(by)}"
+    yield from _groups(select, by, raw)
     if timed:
         yield "ORDER BY t DESC" if select.descending else "ORDER BY t"
     page = select.page
@@ -220,9 +221,28 @@ def _outputs(
         yield f"{name} AS c{i}"
 
 
+def _groups(select: Select, by: list[str], raw: bool) -> Iterator[str]:
+    every = select.grouping.every
+    if every is not None:
+        if by:
+            yield f"PARTITION BY {', '.join(by)}"
+        yield f"INTERVAL({_length(every)}, {_length(select.grouping.offset)})"
+    elif by and not raw:
+        yield f"GROUP BY {', '.join(by)}"
+
+
 def _length(nanoseconds: int) -> str:
     unit, size = next(u for u in _UNITS if nanoseconds % u[1] == 0)
     return f"{nanoseconds // size}{unit}"
+
+
+def _conditions(
+    text: _Text, values: Sequence[Value], times: TimeRange, others: Sequence[Condition]
+) -> list[str]:
+    found = [*_time_conditions(text, times), *(_condition(text, one) for one in others)]
+    if values[0].function is None:
+        found.append(_any_field(text.measurement, values))
+    return found
 
 
 def _time_conditions(text: _Text, times: TimeRange) -> Iterator[str]:

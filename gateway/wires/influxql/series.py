@@ -58,13 +58,7 @@ def _cut(rows: Sequence[Any], offset: int, limit: int | None) -> Sequence[Any]:
 
 def _grouped(plan: SelectPlan, answer: pa.Table) -> dict[tuple[str, ...], list[Row]]:
     """Return the rows that hold something, by their tags."""
-    columns = iter(answer.columns)
-    if plan.timed:
-        times = _times(next(columns))
-    else:
-        times = [plan.times.start or 0] * answer.num_rows
-    tags = [_tag_texts(next(columns)) if column else None for _, column in plan.tags]
-    values = [_values(next(columns)) if value.column else None for value in plan.values]
+    times, tags, values = _columns(plan, answer)
     found: dict[tuple[str, ...], list[Row]] = {}
     for i, time in enumerate(times):
         row = [column[i] if column is not None else None for column in values]
@@ -74,6 +68,19 @@ def _grouped(plan: SelectPlan, answer: pa.Table) -> dict[tuple[str, ...], list[R
         key = tuple("" if column is None else column[i] for column in tags)
         found.setdefault(key, []).append((time, row))
     return found
+
+
+def _columns(
+    plan: SelectPlan, answer: pa.Table
+) -> tuple[list[int | None], list[list[str] | None], list[list[Any] | None]]:
+    """Return the times, the tags and the values of all rows; None for what has no column."""
+    columns = iter(answer.columns)
+    times: list[int | None] = [plan.times.start or 0] * answer.num_rows
+    if plan.timed:
+        times = _times(next(columns))
+    tags = [_tag_texts(next(columns)) if column else None for _, column in plan.tags]
+    values = [_values(next(columns)) if value.column else None for value in plan.values]
+    return times, tags, values
 
 
 def _is_missing(value: Value, said: Any) -> bool:

@@ -55,6 +55,17 @@ def _read(text: str, precision: str, timezone: str) -> int | None:
 
 def _seconds(match: re.Match[str], timezone: str) -> int | None:
     """Return the whole seconds of a time since 1970; None: polars has to say."""
+    wall = _wall_seconds(match)
+    if wall is None:
+        return None
+    if match["sign"]:
+        shift = int(match["hours"]) * 3_600 + int(match["minutes"] or 0) * 60
+        return wall + shift if match["sign"] == "-" else wall - shift
+    return wall if match["utc"] or zone(timezone) == "UTC" else _in_zone(wall, timezone)
+
+
+def _wall_seconds(match: re.Match[str]) -> int | None:
+    """Return the whole seconds from 1970 to what clocks show, in any zone; None: no such time."""
     try:
         days = date(*map(int, match.group(1, 2, 3))).toordinal() - _FIRST_DAY
     except ValueError:  # there is no such day, or it is of the year 0
@@ -62,11 +73,7 @@ def _seconds(match: re.Match[str], timezone: str) -> int | None:
     hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
     if hour > 23 or minute > 59 or second > 59:
         return None
-    wall = days * 86_400 + hour * 3_600 + minute * 60 + second
-    if match["sign"]:
-        shift = int(match["hours"]) * 3_600 + int(match["minutes"] or 0) * 60
-        return wall + shift if match["sign"] == "-" else wall - shift
-    return wall if match["utc"] or zone(timezone) == "UTC" else _in_zone(wall, timezone)
+    return days * 86_400 + hour * 3_600 + minute * 60 + second
 
 
 def _in_zone(wall: int, timezone: str) -> int | None:

@@ -30,6 +30,19 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
         return None
     if not windowed:
         refuse(statement, "E_NOTIFY_WINDOW", statement.positions.get("notify"))
+    _check_urls(statement, clause)
+    _check_events(statement, clause)
+    _check_key(statement, clause)
+    return Notify(
+        tuple(dict.fromkeys(clause.urls)),
+        tuple(dict.fromkeys(clause.on)),
+        bool(clause.history),
+        clause.on_failure or "pause",
+        clause.signed_by or "",
+    )
+
+
+def _check_urls(statement: CreateStream, clause: NotifyClause) -> None:
     for i, url in enumerate(clause.urls):
         problem = _problem(url)
         if problem:
@@ -39,6 +52,9 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
                 clause.url_offsets[i] if i < len(clause.url_offsets) else None,
                 what=problem,
             )
+
+
+def _check_events(statement: CreateStream, clause: NotifyClause) -> None:
     for i, event in enumerate(clause.on):
         if event not in EVENTS:
             refuse(
@@ -47,14 +63,6 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
                 clause.on_offsets[i] if i < len(clause.on_offsets) else None,
                 event=event,
             )
-    _check_key(statement, clause)
-    return Notify(
-        tuple(dict.fromkeys(clause.urls)),
-        tuple(dict.fromkeys(clause.on)),
-        bool(clause.history),
-        clause.on_failure or "pause",
-        clause.signed_by or "",
-    )
 
 
 def _check_key(statement: CreateStream, clause: NotifyClause) -> None:
