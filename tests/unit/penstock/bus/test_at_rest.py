@@ -26,7 +26,8 @@ def broker() -> Iterator[str]:
     played.flush(10)
     (found,) = played.list_topics(timeout=10).brokers.values()
     yield f"{found.host}:{found.port}"
-    played.close()
+    # the broker is played as long as the producer is there
+    del played
 
 
 def test_a_reader_at_rest_asks_once_a_second_for_all_its_partitions(

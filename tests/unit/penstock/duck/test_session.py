@@ -62,5 +62,5 @@ def test_rows_come_also_without_what_is_duckdbs_own_affair(engine: Engine, own: 
     """The version that is installed has it: without, each query is bound twice."""
     assert hasattr(engine.con, "_submit")
     con: Any = engine.con if own else SimpleNamespace(sql=engine.con.sql)
-    rows = session._stream(con, "SELECT range AS n FROM range(10000)").read_all()
+    rows = session._stream(con, "SELECT range AS n FROM range(10000)", ()).read_all()
     assert rows.column("n").to_pylist() == list(range(10_000))

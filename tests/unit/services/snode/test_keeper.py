@@ -85,7 +85,7 @@ class Keeping:
             def __exit__(self, *_: object) -> None:
                 pass
 
-            def read(self, timeout: float) -> Any:
+            def read(self, timeout: float = 0.0) -> Any:
                 found = self._reader.read(1_000, 0.0)
                 if not found:
                     keeping.stop.set()
