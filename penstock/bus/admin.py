@@ -53,14 +53,14 @@ class Admin:
         timeout: float = 15.0,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        config: dict[str, Any] = {
+        self._config: dict[str, Any] = {
             **login(bootstrap, options),
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
             "reconnect.backoff.max.ms": 1000,
             "logger": LOGGER,
         }
-        self._admin = AdminClient(config)
+        self._admin = AdminClient(self._config)
         self._timeout = timeout
 
     def topics(self) -> dict[str, int]:
@@ -112,14 +112,23 @@ class Admin:
             raise bus_error(error, message, topic=topic) from None
 
     def _again(self, ask: Callable[[], T]) -> T:
-        """Call *ask* until it returns or *timeout* seconds are over. Raises what it raised last."""
+        """Call *ask* until it returns or *timeout* seconds are over. Raises what it raised last.
+
+        librdkafka may have forgotten the only broker for good, when that was fenced for a moment;
+        so whoever asks next does it with a new client.
+        """
         attempts = tenacity.Retrying(
             retry=tenacity.retry_if_exception(lambda e: isinstance(e, BusError) and e.retryable),
             wait=tenacity.wait_fixed(_RETRY_SECONDS),
             stop=tenacity.stop_after_delay(self._timeout),
             reraise=True,
         )
-        return attempts(ask)
+        try:
+            return attempts(ask)
+        except BusError as error:
+            if error.retryable:
+                self._admin = AdminClient(self._config)
+            raise
 
     def ensure_topics(self, topics: Mapping[str, int], replication: int = -1) -> None:
         """Make the topics that do not exist yet, with the settings their names call for, and wait

@@ -237,8 +237,8 @@ class Publisher:
         self._closing.set()
         self._sent.set()
         self._thread.join()
-        # this version has no `close`: its last reference gone ends its connections and threads
-        del self._producer
+        if self._fatal is None:
+            self._producer.close()
 
     def __enter__(self) -> Publisher:
         return self
