@@ -4,31 +4,18 @@ protocol; and the forms of errors that InfluxDB's clients read.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from aiohttp import web
 
 from gateway import http, notices
 from gateway.guard import RequestGuard, body, user_of
+from gateway.wires.influxql.times import EPOCHS
 from gateway.wires.lines import parse
 from gateway.wires.partial_write import PartialWrite
 from gateway.wires.point_writer import Points, PointWriter
-from gateway.wires.points import LineError, Point
-from penstock import tuning
+from gateway.wires.text_body import read_text
 from penstock.errors import PenstockError, SchemaError
-
-_UNITS = {
-    "n": 1,
-    "ns": 1,
-    "u": 10**3,
-    "us": 10**3,
-    "µ": 10**3,
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
 
 
 class InfluxWrite:
@@ -60,30 +47,19 @@ class InfluxWrite:
             raise SchemaError(
                 "the database is not named", code="E_BODY", hint="?db=… (1.x) or ?bucket=… (2.x)"
             )
-        if precision not in _UNITS:
+        if precision not in EPOCHS:
             raise SchemaError(
                 f"unknown precision {precision[:16]!r}",
                 code="E_BODY",
-                hint=f"one of {', '.join(_UNITS)}",
+                hint=f"one of {', '.join(EPOCHS)}",
             )
         user = user_of(request)
         self._writer.admit(user, database)
         data = await body(request)
-        points, refused = await _parse(data)
-        sent = Points(points, refused, _UNITS[precision], len(data))
+        points, refused = await read_text(parse, data)
+        sent = Points(points, refused, EPOCHS[precision], len(data))
         said = await self._writer.write(user, database, sent)
         return web.Response(status=204, headers=notices.headers(said))
-
-
-async def _parse(data: bytes) -> tuple[list[Point], list[LineError]]:
-    """Return the points of a body, and its bad lines. Raises SchemaError."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as wrong:
-        raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-    if len(text) < tuning.LINE_CHARACTERS_PARSED_IN_LOOP:
-        return parse(text)
-    return await asyncio.to_thread(parse, text)
 
 
 def _headers(error: PenstockError, response: web.Response) -> dict[str, str]:

@@ -6,21 +6,15 @@ of tags is a child table.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 from aiohttp import web
 
 from gateway import notices
 from gateway.guard import Handler, RequestGuard, body, user_of
 from gateway.wires import puts
 from gateway.wires.point_writer import Points, PointWriter
-from gateway.wires.points import LineError, Point
-from penstock import tuning
-from penstock.errors import SchemaError
+from gateway.wires.text_body import Read, read_text
 
 _MILLISECOND = 10**6
-Read = Callable[[str], tuple[list[Point], list[LineError]]]
 
 
 class OpenTsdb:
@@ -41,19 +35,9 @@ class OpenTsdb:
             database = request.match_info["db"]
             self._writer.admit(user, database)
             data = await body(request)
-            points, refused = await _parse(read, data)
+            points, refused = await read_text(read, data)
             sent = Points(points, refused, _MILLISECOND, len(data))
             said = await self._writer.write(user, database, sent)
             return web.Response(status=204, headers=notices.headers(said))
 
         return put
-
-
-async def _parse(read: Read, data: bytes) -> tuple[list[Point], list[LineError]]:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as wrong:
-        raise SchemaError("the body is not UTF-8", code="E_BODY", detail=str(wrong)) from None
-    if len(text) < tuning.LINE_CHARACTERS_PARSED_IN_LOOP:
-        return read(text)
-    return await asyncio.to_thread(read, text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.wires.influxql.lexer import length_of
 from gateway.wires.influxql.reading import Reader
 from gateway.wires.influxql.times import nanoseconds
 from gateway.wires.influxql.tree import (
@@ -106,7 +105,7 @@ def _moment(reader: Reader, now: int) -> int:
     while reader.is_sign("+", "-"):
         sign = 1 if reader.here.text == "+" else -1
         reader.step()
-        moment += sign * _length(reader)
+        moment += sign * reader.length()
     return moment
 
 
@@ -123,13 +122,5 @@ def _first_moment(reader: Reader, now: int) -> int:
         reader.step()
         return found
     if token.kind == "duration":
-        return _length(reader)
+        return reader.length()
     return int(reader.number())
-
-
-def _length(reader: Reader) -> int:
-    token = reader.here
-    if token.kind != "duration":
-        raise reader.wrong("duration")
-    reader.step()
-    return length_of(token.text)

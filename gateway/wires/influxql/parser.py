@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gateway.wires.influxql.conditions import condition
-from gateway.wires.influxql.lexer import length_of
 from gateway.wires.influxql.reading import Reader
 from gateway.wires.influxql.tree import (
     CreateDatabase,
@@ -112,15 +111,7 @@ def _length_or_none(reader: Reader) -> int | None:
     """Read a duration; INF and 0s are for ever."""
     if reader.take_word("INF"):
         return None
-    return _length(reader) or None
-
-
-def _length(reader: Reader) -> int:
-    token = reader.here
-    if token.kind != "duration":
-        raise reader.wrong("duration")
-    reader.step()
-    return length_of(token.text)
+    return reader.length() or None
 
 
 # ---------------------------------------------------------------- SELECT
@@ -208,13 +199,13 @@ def _dimension(reader: Reader) -> Callable[[Grouping], Grouping]:
 
 
 def _windows(reader: Reader) -> Callable[[Grouping], Grouping]:
-    every = _length(reader)
+    every = reader.length()
     if not every:
         raise reader.wrong("a duration above 0")
     offset = 0
     if reader.take_sign(","):
         negative = reader.take_sign("-")
-        offset = _length(reader) * (-1 if negative else 1)
+        offset = reader.length() * (-1 if negative else 1)
     reader.want_sign(")")
     return lambda before: replace(before, every=every, offset=offset % every)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.wires.influxql.lexer import Token, TokenKind, tokens, unexpected
+from gateway.wires.influxql.lexer import Token, TokenKind, length_of, tokens, unexpected
 from penstock.errors import SqlSyntaxError
 
 _LONGEST_NUMBER = 40
@@ -90,3 +90,11 @@ class Reader:
             raise self.wrong("integer")
         self.step()
         return int(token.text)
+
+    def length(self) -> int:
+        """Step over a duration, and return its nanoseconds."""
+        token = self.here
+        if token.kind != "duration":
+            raise self.wrong("duration")
+        self.step()
+        return length_of(token.text)
