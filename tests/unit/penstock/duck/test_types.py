@@ -32,13 +32,13 @@ KINDS: list[tuple[ColumnType, Any]] = [
 @pytest.mark.parametrize(("kind", "value"), KINDS, ids=lambda x: str(x)[:20])
 def test_values_survive(kind: ColumnType, value: Any) -> None:
     name = duck_type(kind.kind, "ms", str(kind))
-    row = duckdb.execute(f"SELECT CAST($1 AS {name})", [value]).fetchone()
+    row = duckdb.connect().execute(f"SELECT CAST($1 AS {name})", [value]).fetchone()
     assert row == (value,)
 
 
 def test_decimals_keep_their_digits() -> None:
     name = duck_type("DECIMAL", "ms", "DECIMAL(10,2)")
-    row = duckdb.execute(f"SELECT CAST('12.345' AS {name})::VARCHAR").fetchone()
+    row = duckdb.connect().execute(f"SELECT CAST('12.345' AS {name})::VARCHAR").fetchone()
     assert row == ("12.35",)
 
 

@@ -202,7 +202,7 @@ def test_now_and_today_are_those_of_the_statement() -> None:
     for zone in ("UTC", "Asia/Shanghai", "America/New_York"):
         context = Context(zone, moment=moment)
         texts = [make(name, context=context).sql(dialect="duckdb") for name in ("now", "today")]
-        row = duckdb.execute(f"SELECT {', '.join(texts)}").fetchone()
+        row = duckdb.connect().execute(f"SELECT {', '.join(texts)}").fetchone()
         assert row is not None
         found.append([str(time) for time in row])
     assert found == [
