@@ -55,14 +55,14 @@ format: setup  ## format and sort imports in place
 test: setup lint types unit stack  ## what `check` does, with all unit tests and examples; then the whole mesh: tests/stack
 
 stack: setup  ## the whole mesh as real processes, two meshes beside each other [MESHES=n] [LONG=1: what takes minutes, too]
-	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(LONG),, and not long)" tests/stack
+	@$(BIN)/pytest -q -n $(MESHES) -m "not alone$(if $(filter 1,$(LONG)),, and not long)" tests/stack
 
 dist: setup  ## wheels and source archives of penstock and penstock-mesh in dist/, checked in clean environments: `penstock demo`, the README's commands
 	@.ci/dist
 	@$(BIN)/pytest -q tests/dist
 
 demo-federation: setup  ## two deployments, a link that is cut, a cloud that is restarted [ROWS=n] [KEEP_UP=1]
-	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(KEEP_UP),--keep-up)
+	@$(PY) -m penstock.demo.federation $(if $(ROWS),--rows $(ROWS)) $(if $(filter 1,$(KEEP_UP)),--keep-up)
 
 integration: setup  ## contracts of Kafka and Redis, whole meshes from outside: embedded and in containers (skips by name without Docker) [ONLY=TEXT]
 	@$(BIN)/pytest -q $(if $(ONLY),-k "$(ONLY)") tests/integration
@@ -78,7 +78,7 @@ test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QU
 	@QUICK=$(QUICK) ROUNDS=$(ROUNDS) OUT='$(OUT)' SCENARIO='$(SCENARIO)' RECORD=$(RECORD) $(BIN)/pytest -q tests/faults$(if $(ONLY),/test_$(ONLY).py)
 
 test-security: setup  ## attacks on a mesh: without a key, with few rights, from another account, from a hostile peer [LONG=1: what takes minutes, too]
-	@$(BIN)/pytest -q $(if $(LONG),,-m "not long") tests/security
+	@$(BIN)/pytest -q $(if $(filter 1,$(LONG)),,-m "not long") tests/security
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
