@@ -24,11 +24,12 @@ from penstock.catalog.model import Child
 from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
 from penstock.errors import BusError
+from penstock.rows import tag_values
 from penstock.sql.plan import Column
 
 #: child tables remembered in this process; beyond that the oldest are asked for again
 _LIMIT = 500_000
-#: how a child table is spelled, and its tags
+#: how a child table is spelled, and its tags as a `Child` has them
 _Child: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
@@ -43,25 +44,15 @@ def to_json(tags: Sequence[Any], layout: RowLayout) -> str:
     """
     keys = [layout.stored.get(t.name, (t.name,))[0] for t in layout.tags]
     return json.dumps(
-        dict(zip(keys, map(_to_plain, tags), strict=True)),
+        dict(zip(keys, map(tag_values.to_json, tags), strict=True)),
         separators=(",", ":"),
         ensure_ascii=False,
     )
 
 
-def _to_plain(tag: Any) -> Any:
-    if isinstance(tag, bytes):
-        return tag.hex()
-    return tag if tag is None or isinstance(tag, (bool, int, float, str)) else str(tag)
-
-
 def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
-    """Return tags in the table's order; one that was added later is None."""
-    values = plain_tags(held_text, tag_choices(layout.stored, layout.tags))
-    return tuple(
-        bytes.fromhex(value) if tag.type.kind == "VARBINARY" and value is not None else value
-        for tag, value in zip(layout.tags, values, strict=True)
-    )
+    """Return tags as a `Child` has them, in the table's order; one that was added later is None."""
+    return plain_tags(held_text, tag_choices(layout.stored, layout.tags))
 
 
 def child_names(client: redis.Redis, table_id: int) -> list[str]:
@@ -102,7 +93,7 @@ def _columns(layout: RowLayout, children: Sequence[_Child]) -> list[pl.Series]:
     """Return names and tags of *children*, one row each."""
     columns = [pl.Series(TBNAME, [name for name, _ in children], dtype=pl.String)]
     for i, tag in enumerate(layout.tags):
-        columns.append(_tag_series(tag, [tags[i] for _, tags in children]))
+        columns.append(tag_values.to_series(tag.name, tag.type, [tags[i] for _, tags in children]))
     return columns
 
 
@@ -238,10 +229,3 @@ class Children:
                 detail=str(down),
                 retryable=True,
             ) from down
-
-
-def _tag_series(tag: Column, values: list[Any]) -> pl.Series:
-    if tag.type.kind == "DECIMAL":
-        texts = [None if v is None else str(v) for v in values]
-        return pl.Series(tag.name, texts, dtype=pl.String).cast(tag.type.polars())
-    return pl.Series(tag.name, values, dtype=tag.type.polars(), strict=False)

@@ -15,6 +15,7 @@ from penstock import foreign, names
 from penstock.catalog.model import ROW_ID, Child, External, Replicated, Table, VirtualColumn
 from penstock.catalog.view import Catalog
 from penstock.link import external
+from penstock.rows import tag_values
 from penstock.sql import render
 from penstock.sql import statements as st
 from penstock.sql.plan import Column
@@ -161,9 +162,8 @@ def _create_child(child: Child, stable: Table) -> str:
 
 
 def _tag_value(tag: Column, value: Any) -> str:
-    if tag.type.kind == "VARBINARY" and value is not None:
-        return f"'\\x{value.hex() if isinstance(value, bytes) else value}'"
-    return sql_value(value)
+    held = tag_values.from_json(value, tag.type)
+    return f"'\\x{held.hex()}'" if isinstance(held, bytes) else sql_value(value)
 
 
 def name_of(catalog: Catalog, entry_id: int) -> str:

@@ -158,8 +158,7 @@ def tag_values(
     for tag, value in zip(tags, values, strict=True):
         try:
             converted = literals.convert(value, tag.type, layout.precision, tz, at)
-            rows.check_value(layout, tag, converted, tz)
-            made.append((tag, converted))
+            made.append((tag, rows.column_value(layout, tag, converted, tz)))
         except (ValueError, OverflowError, RecursionError, RowError) as wrong:
             raise statement.error(
                 f"{value!r} is not {tag.type}", offset, code="E_TAGS", detail=f'tag "{tag.name}"'

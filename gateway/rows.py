@@ -147,9 +147,11 @@ def _unknown_column(layout: RowLayout, key: str) -> RowError:
     )
 
 
-def check_value(layout: RowLayout, target: Column, value: Any, tz: tzinfo) -> None:
-    """Refuse a value that a column cannot have, whichever row it is of. Raises RowError."""
-    _series(layout, target, [value], tz)
+def column_value(layout: RowLayout, target: Column, value: Any, tz: tzinfo) -> Any:
+    """Return *value* as a row of *target* has it. Raises RowError: a column cannot have it."""
+    stored = _series(layout, target, [value], tz)[0]
+    # a FLOAT keeps the digits that were given, which it has in no other type
+    return value if target.type.kind == "FLOAT" else stored
 
 
 def _series(layout: RowLayout, target: Column, values: Sequence[Any], tz: tzinfo) -> pl.Series:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ from gateway.layout import TBNAME
 from penstock.catalog.child_tags import Tagged, held_tags, tagged_children
 from penstock.catalog.model import Child, Table
 from penstock.coordination import redis_link
+from penstock.rows import tag_values
 from penstock.sql.plan import Column
 from penstock.sql.statements import Name, ShowTableTags, ShowTags
 
@@ -122,11 +122,8 @@ def _as_text(tag: Column, value: Any) -> str | None:
         return None
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"\\x{_hex(value)}" if tag.type.kind == "VARBINARY" else str(value)
-
-
-def _hex(value: str | bytes) -> str:
-    return value.hex() if isinstance(value, bytes) else value
+    held = tag_values.from_json(value, tag.type)
+    return f"\\x{held.hex()}" if isinstance(held, bytes) else str(value)
 
 
 def _choose(statement: ShowTableTags, stable: Table) -> list[int]:
@@ -165,9 +162,4 @@ def _show_column(stable: Table, at: int) -> tuple[str, Any]:
 
 def _value(stable: Table, tags: Sequence[Any], at: int) -> Any:
     value = tags[at] if at < len(tags) else None
-    kind = stable.tags[at].type.kind
-    if value is None:
-        return None
-    if kind == "DECIMAL":
-        return Decimal(value)
-    return bytes.fromhex(_hex(value)) if kind == "VARBINARY" else value
+    return tag_values.from_json(value, stable.tags[at].type)

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from penstock.link.description import Description
 from penstock.link.remote_request import keys_of
+from penstock.rows import tag_values
 from penstock.sql.plan import Column
 from penstock.storage import segments
 from penstock.storage.segments import RangeDelete
@@ -65,7 +66,7 @@ class RowBuffer:
         for i, frame in enumerate(self._frames):
             changed = [
                 pl.when(hit)
-                .then(pl.lit(tags[column.name]).cast(column.type.polars()))
+                .then(_tag(column, tags[column.name]))
                 .otherwise(pl.col(column.name))
                 .alias(column.name)
                 for column in description.tags
@@ -82,6 +83,11 @@ class RowBuffer:
         self._frames = [live]
         self._loose = 0
         self._deletes = []
+
+
+def _tag(column: Column, value: Any) -> pl.Expr:
+    """Return the value of a tag that JSON had."""
+    return pl.lit(tag_values.from_json(value, column.type)).cast(column.type.polars())
 
 
 def versions(

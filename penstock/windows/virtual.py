@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from penstock.rows import tag_values
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.plan import Origin, Source, StreamPlan
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History, Kernel
@@ -56,11 +57,12 @@ class Mapper:
                     self._parts[table_id].append(found[key])
                 found[key].pairs.append((table, member.name))
         self._maps = {part: part.frame() for parts in self._parts.values() for part in parts}
-        tags = {t.name: [m.tags[i] for m in source.members] for i, t in enumerate(source.tags)}
-        schema = {"tbname": pl.String(), **{t.name: t.type.polars() for t in source.tags}}
-        self._tags = pl.DataFrame(
-            {"tbname": [m.name for m in source.members], **tags}, schema=schema
-        )
+        tags = [
+            tag_values.to_series(t.name, t.type, [m.tags[i] for m in source.members])
+            for i, t in enumerate(source.tags)
+        ]
+        members = [m.name for m in source.members]
+        self._tags = pl.DataFrame([pl.Series("tbname", members, dtype=pl.String), *tags])
 
     @property
     def tables(self) -> list[int]:

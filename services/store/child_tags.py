@@ -9,6 +9,7 @@ import polars as pl
 
 from penstock.catalog.child_tags import Tagged
 from penstock.catalog.model import Table
+from penstock.rows import tag_values
 from penstock.sql.plan import Column
 
 
@@ -24,13 +25,7 @@ def rows_of_tags(table: Table, children: Sequence[Tagged]) -> pl.DataFrame:
 
 
 def _series(tag: Column, values: Sequence[Any], precision: str) -> pl.Series:
-    kind = tag.type.polars()
-    if tag.type.kind == "DECIMAL":
-        texts = [None if value is None else str(value) for value in values]
-        return pl.Series(tag.name, texts, dtype=pl.String).cast(kind)
-    if tag.type.kind == "VARBINARY":
-        values = [bytes.fromhex(v) if isinstance(v, str) else v for v in values]
-    series = pl.Series(tag.name, values, dtype=kind, strict=False)
+    series = tag_values.to_series(tag.name, tag.type, values)
     if tag.type.kind == "TIMESTAMP":
         return series.cast(pl.Datetime(precision))  # type: ignore[arg-type]
     return series

@@ -18,7 +18,7 @@ from penstock.catalog.stored import present
 from penstock.rows.versions import CLEAR, DELETE, MERGE
 from penstock.storage import segments
 from penstock.storage.segments import RangeDelete, Segment
-from services.store import plain_files
+from services.store import plain_files, set_tags
 from services.store.flush import SegmentLayout, to_ticks, to_wire
 from services.store.footers import footer
 from services.store.tail import PartitionView
@@ -127,12 +127,12 @@ class Relation:
         changed = {child: present(self._stored, tags) for child, tags in changed.items()}
         set_later = {tag for tags in changed.values() for tag in tags}
         named = sorted(set_later & {n for n, _ in self._columns})
-        lines = [_tag_line(child, tags, named) for child, tags in changed.items()]
         name = f"{self._prefix}_tags"
-        self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         types = dict(self._columns)
+        lines = set_tags.lines(changed, {tag: types[tag] for tag in named})
+        self._con.register(name, pl.DataFrame(lines, infer_schema_length=None).to_arrow())
         shown = ", ".join(
-            _tag_value(n, types[n]) if n in named else f"r.{quote(n)}" for n, _ in self._columns
+            set_tags.value(n, kind) if n in named else f"r.{quote(n)}" for n, kind in self._columns
         )
         shown += "".join(f", r.{name}" for name in self._places)
         return f"SELECT r.tbname, {shown} FROM ({rows}) r LEFT JOIN {name} t ON r.tbname = t.tbname"
@@ -353,21 +353,6 @@ def _column(name: str, made: str, kind: str, held: Sequence[str]) -> str:
     values = ", ".join(map(quote, held))
     value = f"coalesce({values})" if len(held) > 1 else values or f"CAST(NULL AS {kind})"
     return f"{value if not made else f'CAST({value} AS {made})'} AS {quote(name)}"
-
-
-def _tag_line(child: str, tags: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the tags of one child table, and whether each was set."""
-    values = {name: tags.get(name) for name in names}
-    known = {f"{name}?": name in tags for name in names}
-    return {"tbname": child, **values, **known}
-
-
-def _tag_value(name: str, kind: str) -> str:
-    """Return the SQL of a tag: the value that was set, where one was, else that of the row."""
-    return (
-        f"CASE WHEN t.{quote(name + '?')} THEN CAST(t.{quote(name)} AS {kind}) ELSE"
-        f" r.{quote(name)} END AS {quote(name)}"
-    )
 
 
 def _pack(column: str) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 import duckdb
 import polars as pl
 
+from penstock.rows import tag_values
 from penstock.sql.plan import Column, Member, Origin
 from services.store.relation import quote
+from services.store.set_tags import as_shown
 
 #: (table id, child tables or None for a plain one, running number) → SQL of the live rows
 Rows = Callable[[int, Sequence[str], int], str | None]
@@ -55,7 +57,9 @@ def sql(
         return both
     _register_tags(con, f"{prefix}_tags", tags, members)
     kinds = dict(columns)
-    shown = ", ".join(f"{_time_of(t, kinds[t.name])} AS {quote(t.name)}" for t in tags)
+    shown = ", ".join(
+        f"{as_shown(f't.{quote(t.name)}', kinds[t.name])} AS {quote(t.name)}" for t in tags
+    )
     return f"SELECT v.*, {shown} FROM ({both}) v JOIN {prefix}_tags t ON v.tbname = t._member"
 
 
@@ -70,28 +74,11 @@ def _register_tags(
     con: duckdb.DuckDBPyConnection, name: str, tags: Sequence[Column], members: Sequence[Member]
 ) -> None:
     """Register the tags of all members as a relation."""
-    lines = {
-        "_member": [m.name for m in members],
-        **{t.name: [m.tags[i] for m in members] for i, t in enumerate(tags)},
-    }
-    con.register(
-        name,
-        pl.DataFrame(
-            lines, schema={"_member": pl.String, **{t.name: t.type.polars() for t in tags}}
-        ).to_arrow(),
-    )
-
-
-def _time_of(tag: Column, kind: str) -> str:
-    """Return a tag's values in the type they are shown in: a time is kept in ticks."""
-    column = f"t.{quote(tag.name)}"
-    if tag.type.kind != "TIMESTAMP":
-        return f"CAST({column} AS {kind})"
-    return {
-        "TIMESTAMP_MS": "make_timestamp_ms",
-        "TIMESTAMP": "make_timestamp",
-        "TIMESTAMP_NS": "make_timestamp_ns",
-    }[kind] + f"({column})"
+    made = [pl.Series("_member", [m.name for m in members], dtype=pl.String)]
+    for i, tag in enumerate(tags):
+        values = [m.tags[i] for m in members]
+        made.append(tag_values.to_series(tag.name, tag.type, values))
+    con.register(name, pl.DataFrame(made).to_arrow())
 
 
 def _empty(columns: Sequence[tuple[str, str]]) -> str:

@@ -24,6 +24,7 @@ from penstock.catalog.changes.usage import reads_child, refuse_used, refuse_view
 from penstock.catalog.model import FOREIGN, Child, StreamEntry, Table, TableKind, TableVersion
 from penstock.catalog.view import Catalog
 from penstock.names import ingest_topic
+from penstock.rows.tag_values import to_json
 from penstock.sql.plan import Column, Duration
 
 
@@ -262,4 +263,4 @@ def _tag_values(
     values = {t.name.lower(): v for t, v in zip(table.tags, before, strict=False)}
     for name, value in given.items():
         values[find_column(table, name, True).name.lower()] = value
-    return tuple(values.get(t.name.lower()) for t in table.tags)
+    return tuple(to_json(values.get(t.name.lower())) for t in table.tags)

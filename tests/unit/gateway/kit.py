@@ -16,6 +16,7 @@ from gateway.children import Children
 from gateway.ddl.assembly import DdlParts
 from gateway.settings import GatewaySettings
 from penstock.auth.access import Access
+from penstock.catalog import entries
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Entry, Grant, Right, User
 from penstock.catalog.view import Catalog
@@ -64,7 +65,9 @@ class MemoryWriter:
         self.changes.append(Change(tuple(puts), tuple(removes)))
         # in the order of the log: what is put and removed at once goes
         for entry in puts:
-            self.catalog.put(entry)
+            read = entries.from_record(entries.read(entries.to_value(entry, 1)))
+            assert read is not None
+            self.catalog.put(read)
         for entry in removes:
             self.catalog.remove(entry.id)
         self.catalog.revision += 1

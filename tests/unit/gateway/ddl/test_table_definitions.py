@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,22 @@ def test_a_child_table_is_entered_and_its_partition_hears_of_it(gateway: MemoryG
     assert {c.kind for _, c in told} == {"child"}
     gateway.define("CREATE TABLE IF NOT EXISTS d1 USING met TAGS (7, 'z')")
     assert child(gateway, "d1").tags == (None, "x")
+
+
+def test_tags_that_json_has_no_form_for_are_exact(gateway: MemoryGateway) -> None:
+    gateway.define("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (p DECIMAL(9,8), k VARBINARY(4))")
+    gateway.define("CREATE TABLE d1 USING m TAGS (0.000000019, '\\x00ff')")
+    assert child(gateway, "d1").tags == ("0.00000002", "00ff")
+    gateway.define("ALTER TABLE d1 SET TAG p = '-1.5'")
+    assert child(gateway, "d1").tags == ("-1.50000000", "00ff")
+    assert [json.loads(c.body) for _, c in gateway.controls("in.d")] == [
+        {"p": "0.00000002", "k": "00ff"},
+        {"p": "-1.50000000", "k": "00ff"},
+    ]
+    key = names.children(table(gateway, "m").id)
+    gateway.redis.hset(key, "born", '{"p": "0.25000000", "k": "01"}')
+    gateway.define("ALTER TABLE born SET TAG k = 'a'")
+    assert child(gateway, "born").tags == ("0.25000000", "61")
 
 
 def test_a_child_table_that_rows_made_known(gateway: MemoryGateway) -> None:

@@ -4,6 +4,10 @@ table.
 
 from __future__ import annotations
 
+import dataclasses
+from decimal import Decimal
+
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -143,3 +147,16 @@ def test_a_definition_is_what_the_table_must_have() -> None:
     with pytest.raises(RemoteError) as refused:
         RemoteRequest(MirrorOptions(), other).check(_READINGS)
     assert refused.value.code == "E_REMOTE_SCHEMA" and "INT" in refused.value.detail
+
+
+def test_new_tags_have_the_type_of_their_column() -> None:
+    price = Column("price", ColumnType("DECIMAL", precision=9, scale=2))
+    key = Column("key", ColumnType("VARBINARY", 4))
+    priced = dataclasses.replace(_READINGS, tags=(price, key))
+    rows = pl.DataFrame(
+        {"tbname": ["a"], "ts": [1], "v": [2], "price": [Decimal("1.50")], "key": [b"x"]},
+        schema_overrides={"price": pl.Decimal(9, 2)},
+    )
+    held = RowBuffer([rows])
+    held.retag(["a"], {"price": "0.05", "key": "00ff"}, priced)
+    assert held._frames[0].rows() == [("a", 1, 2, Decimal("0.05"), b"\x00\xff")]
