@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import ssl
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -21,7 +20,6 @@ from urllib.parse import unquote, urlsplit
 import httpcore
 
 from penstock.outbound.targets import Resolved, endpoint, reason_of
-from penstock.runtime import tls
 from services.notifier.cloud_events import CloudEvent, body_of, cloud_events, request_id
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.signing import read_key, signature_headers
@@ -67,7 +65,7 @@ class HttpTarget:
             self._found = await self._around.find(self._target)
         self.listed = self._found.listed
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=self._ssl if endpoint(self._target.url).scheme == "https" else None,
+            ssl_context=self._around.encryption(self._target),
             max_connections=1,
             keepalive_expiry=_REST_SECONDS,
             network_backend=_Network(self._next_address),
@@ -146,10 +144,6 @@ class HttpTarget:
                 asked = _seconds(value.decode("latin-1").strip(), self._around.clock.now() / 1e9)
                 return min(max(asked, 0.0), _MOST_RETRY_AFTER)
         return 0.0
-
-    @cached_property
-    def _ssl(self) -> ssl.SSLContext:
-        return tls.client(self._around.settings.tls_ca)
 
     @cached_property
     def _url(self) -> httpcore.URL:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from penstock.feeds.feed import FeedHistory, Slice
 from penstock.outbound.targets import AllowList, Resolved, endpoint, resolve
+from penstock.runtime import tls
 from penstock.runtime.clock import Clock, SystemClock
 from services.notifier.cursor import Mark
 from services.notifier.message import NotifyMessage, NotifyTarget
@@ -36,6 +39,16 @@ class Surroundings:
     #: whether a user who may have any host notified has a stream with this target
     may_be_any_host: Callable[[NotifyTarget], bool] = lambda _: False
     clock: Clock = SystemClock()
+
+    def encryption(self, target: NotifyTarget) -> ssl.SSLContext | None:
+        """Return what a connection to *target* trusts; None: it is not encrypted. Raises
+        ConfigError.
+        """
+        return self._trusted if endpoint(target.url).scheme in ("https", "wss") else None
+
+    @cached_property
+    def _trusted(self) -> ssl.SSLContext:
+        return tls.client(self.settings.tls_ca)
 
     async def find(self, target: NotifyTarget) -> Resolved:
         """Find the address of *target* that may be connected to now. Raises TargetRefused,

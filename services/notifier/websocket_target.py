@@ -44,6 +44,7 @@ class WebSocketTarget:
             self._connection = await connect(
                 self._target.url,
                 sock=connected,
+                ssl=self._around.encryption(self._target),
                 proxy=None,
                 compression=None,
                 max_size=1 << 20,
