@@ -24,6 +24,7 @@ from penstock.errors import PenstockError
 from penstock.records import ControlRecord, encode
 from penstock.runtime import log, vital
 from penstock.runtime.clock import Clock, milliseconds
+from penstock.sql.announcement import announced
 from penstock.sql.plan import needs_ticks
 from spark_jobs.quotas import Quotas
 from spark_jobs.tick_throttle import TickThrottle
@@ -171,6 +172,8 @@ class Controls(threading.Thread):
                 continue
             self._absent[stream.id] = now
             _log.warning("announcing a stream again", stream=stream.name, partitions=lost)
-            value = encode(ControlRecord("stream_on", stream=stream.id, body=stream.plan.to_json()))
+            value = encode(
+                ControlRecord("stream_on", stream=stream.id, body=announced(stream.plan))
+            )
             for topic, partition in lost:
                 self._publisher.send(topic, value, partition=partition)

@@ -25,6 +25,7 @@ from penstock.outbound.reach import Outbound
 from penstock.outbound.targets import endpoint
 from penstock.records import ControlRecord
 from penstock.runtime.clock import Clock, milliseconds
+from penstock.sql.announcement import announced
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from penstock.sql.planner import PlannedStream
 from penstock.sql.statements import (
@@ -86,7 +87,7 @@ class StreamDefinitions:
         assert isinstance(stream, StreamEntry)
         if replaced is not None:
             self._replies.send(replaced, ControlRecord("stream_off", stream=replaced.id))
-        on = ControlRecord("stream_on", stream=stream.id, body=plan.to_json())
+        on = ControlRecord("stream_on", stream=stream.id, body=announced(plan))
         self._replies.send(stream, on)
         return stream
 
@@ -161,7 +162,7 @@ class StreamDefinitions:
         """Go on with *plan* and the state there is. NOTIFY has the rights of whoever wrote it."""
         maker = stream.maker if plan.notify == stream.plan.notify else self._definer.user
         self._definer.commit(Change((replace(stream, plan=plan, maker=maker),)))
-        self._replies.send(stream, ControlRecord("alter", stream=stream.id, body=plan.to_json()))
+        self._replies.send(stream, ControlRecord("alter", stream=stream.id, body=announced(plan)))
 
     def pause(self, stream: StreamEntry) -> None:
         """PAUSE STREAM: its source is read no further for it."""

@@ -12,6 +12,7 @@ from penstock import names
 from penstock.bus import Delivery
 from penstock.records import ControlRecord, decode
 from penstock.runtime.clock import ManualClock
+from penstock.sql.announcement import announced
 from spark_jobs import controls
 from spark_jobs.controls import Controls, find_missing, topics_to_tick
 from tests.unit.spark_jobs.driver_kit import TOPIC, MemoryRedis, Reader, database, source, stream
@@ -161,7 +162,7 @@ def test_a_stream_that_is_not_reported_is_announced_again_after_a_while():
     driver.report(7, f"{TOPIC}:1")
     sent = driver.run()
     assert set(sent.places("stream_on")) == {(TOPIC, 0)}
-    assert {c.body for *_, c in sent.sent} == {stream().plan.to_json()}
+    assert {c.body for *_, c in sent.sent} == {announced(stream().plan)}
     early = _Driver(stream(), seconds=5, grace_seconds=8.0)
     assert early.run().sent == []
 

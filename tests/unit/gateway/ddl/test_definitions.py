@@ -28,7 +28,7 @@ from penstock.link import external
 from penstock.records import ControlRecord
 from penstock.sql import parse_one
 from penstock.sql import statements as st
-from penstock.sql.plan import Column
+from penstock.sql.plan import Column, StreamPlan
 from penstock.types import ColumnType
 from tests.unit.gateway.kit import NOW, MemoryGateway
 
@@ -84,6 +84,27 @@ def test_the_parts_are_what_they_are_called(gateway: MemoryGateway) -> None:
 
 
 # -------------------------------------------------------------------- streams
+
+
+def test_readers_of_the_log_see_no_address_of_notify(gateway: MemoryGateway) -> None:
+    secrets = (b"hooks.example.com", b"pa55word", b"t0ken", b"keyname")
+    notify = (
+        "NOTIFY ('https://me:pa55word@hooks.example.com/in?t=t0ken') ON ('WINDOW_OPEN')"
+        " SIGNED_BY 'keyname' NOTIFY_HISTORY 1"
+    )
+    gateway.define(f"{STREAM} {notify}")
+    gateway.define("ALTER STREAM s SET EXPIRED_TIME 1h")
+    told = gateway.controls("in.d")
+    assert [c.kind for _, c in told] == ["stream_on", "stream_on", "alter", "alter"]
+    for _, control in told:
+        notified = StreamPlan.from_json(control.body).notify
+        assert notified is not None and notified.on == ("WINDOW_OPEN",) and notified.history
+    logged = [v for place in gateway.log.records for v in gateway.log.values(*place)]
+    assert len(logged) >= 4
+    assert not [v for v in logged for secret in secrets if secret in v]
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None and stream.plan.notify is not None
+    assert stream.plan.notify.signed_by == "keyname", "the notifier reads the catalog"
 
 
 def test_a_stream_has_its_result_table_and_its_source_hears_of_it(gateway: MemoryGateway) -> None:
