@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
 from penstock.sql.functions import QUERY_ONLY, SERIES, WINDOW_FUNCTIONS
+from penstock.sql.functions.other_names import did_you_mean
 from penstock.sql.planning.view import SchemaView
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
@@ -45,9 +44,8 @@ def _no_function(
             code="E_NONWINDOW_AGG",
             hint=f"SELECT {name}(…) FROM … INTERVAL(1h)",
         )
-    near = difflib.get_close_matches(name, sorted(_KNOWN), 1)
     listed = "docs/sql-functions.md lists the functions that a query has"
-    hint = f"did you mean {near[0]}()?" if near else listed
+    hint = did_you_mean(name, sorted(_KNOWN)) or listed
     return statement.error(
         f"there is no function {name[:80]}()", call, code="E_UNKNOWN_FUNCTION", hint=hint
     )

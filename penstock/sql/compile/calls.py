@@ -9,10 +9,11 @@ import polars as pl
 from sqlglot import exp
 
 from penstock.sql.compile.arguments import compile_argument
-from penstock.sql.compile.compiler import Compiler, NodeCompiler, nearest
+from penstock.sql.compile.compiler import Compiler, NodeCompiler
 from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
 from penstock.sql.functions.base import NO_LIMIT, NULL, Compiled, Function, FunctionCall
 from penstock.sql.functions.convert import convert
+from penstock.sql.functions.other_names import did_you_mean
 from penstock.types import ColumnType
 from penstock.udf import UserFunction, sandbox
 
@@ -118,12 +119,11 @@ def _refuse_unknown(compiler: Compiler, node: exp.Anonymous, name: str) -> NoRet
         )
     if name in AGGREGATES:
         _refuse_aggregate(compiler, node, name)
-    near = nearest(name, [*REGISTRY, *AGGREGATES])
     compiler.refuse(
         node,
         f"there is no function {name}()",
         code="E_UNKNOWN_FUNCTION",
-        hint=f"did you mean {near}()?" if near else "",
+        hint=did_you_mean(name, [*REGISTRY, *AGGREGATES]),
     )
 
 

@@ -15,10 +15,11 @@ from sqlglot import exp
 
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
-from penstock.sql.compile.compiler import Compiler, nearest
+from penstock.sql.compile.compiler import Compiler
 from penstock.sql.compile.patterns import check_regex
 from penstock.sql.functions import FORBIDDEN, QUERY_ONLY, REGISTRY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.functions.base import BOOL, NULL, Compiled
+from penstock.sql.functions.other_names import did_you_mean
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
@@ -198,8 +199,7 @@ def _query_call(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compi
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
     known = [*REGISTRY, *AGGREGATE_NAMES, *ROW_CHOOSERS, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS]
-    near = nearest(name, known)
-    hint = f"did you mean {near}()?" if near else "docs/sql-functions.md lists all functions"
+    hint = did_you_mean(name, known) or "docs/sql-functions.md lists all functions"
     if name == "interp":
         typer.refuse(
             node,
