@@ -46,6 +46,9 @@ class Without:
         found = self._view.table(database, name)
         return None if found is not None and found.result_of == self._stream.id else found
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return self._view.table_names(database)
+
     def streams_into(self, database: str, table: str) -> Sequence[str]:
         return [s for s in self._view.streams_into(database, table) if s != self._stream.name]
 

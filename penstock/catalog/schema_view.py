@@ -45,6 +45,9 @@ class CatalogSchema:
         found = self.find(database, name)
         return self._definition(*found) if found is not None else None
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return [table.name for table in self._catalog.tables(database)]
+
     def find(self, database: str, name: str) -> tuple[Table, str | None] | None:
         """See `penstock.catalog.virtual.Find`."""
         if (table := self._catalog.table(database, name)) is not None:

@@ -218,6 +218,9 @@ class _SubqueryView:
         same = (database, name) == (self._definition.database, self._definition.name)
         return self._definition if same else None
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return (self._definition.name,)
+
     def function(self, name: str) -> UserFunction | None:
         return self._view.function(name)
 

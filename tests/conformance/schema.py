@@ -111,6 +111,9 @@ class Schema:
             child.name,
         )
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return [table.name for table in self.tables.values()]
+
     def function(self, name: str) -> None:
         return None
 

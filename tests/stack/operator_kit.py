@@ -58,6 +58,9 @@ class _View:
             result_of=table.result_of,
         )
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return [table.name for table in self._kit.catalog.catalog.tables(database)]
+
     def function(self, name: str) -> None:
         return None
 

@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
 from penstock.sql.planning.filters import write_filters
 from penstock.sql.planning.refusals import refuse
@@ -142,14 +143,14 @@ def find_source(
         refuse(statement, "E_DATABASE_NOT_EXIST", name, clause="FROM", database=given)
     found = view.table(given, name.name)
     if found is None:
-        hint = "SHOW STABLES and SHOW TABLES list them"
+        near = nearest(name.name, view.table_names(given))
         refuse(
             statement,
             "E_TABLE_NOT_EXIST",
             name,
             clause="FROM",
             table=f"{given}.{name.name}",
-            hint=hint,
+            hint=f'did you mean "{near}"?' if near else "SHOW STABLES and SHOW TABLES list them",
         )
     alias = node.args.get("alias")
     if alias is not None:

@@ -56,6 +56,10 @@ class SchemaView(Protocol):
 
     def table(self, database: str, name: str) -> TableDef | None: ...
 
+    def table_names(self, database: str) -> Sequence[str]:
+        """Names of its tables, without child tables: for hints."""
+        ...
+
     def function(self, name: str) -> UserFunction | None:
         """The user-defined function *name*."""
         ...

@@ -91,6 +91,9 @@ class MemoryView:
     def table(self, database: str, name: str) -> TableDef | None:
         return self.tables.get((database.lower(), name.lower()))
 
+    def table_names(self, database: str) -> Sequence[str]:
+        return [t.name for (home, _), t in self.tables.items() if home == database.lower()]
+
     def function(self, name: str) -> UserFunction | None:
         return self.functions.get(name.lower())
 

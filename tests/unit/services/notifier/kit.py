@@ -34,6 +34,9 @@ class _View:
             7, database, name, "stable", columns, (Column("g", ColumnType("INT")),), "ms"
         )
 
+    def table_names(self, database: str) -> list[str]:
+        return ["meters"]
+
     def function(self, name: str) -> None:
         return None
 

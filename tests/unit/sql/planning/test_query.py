@@ -92,3 +92,12 @@ def test_a_source_that_is_not_there_is_refused(
     made = statement(tail)
     call = lambda: find_source(made, VIEW, select_of(made), database)  # noqa: E731
     assert refused_at(made, call) == (code, at)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("mett", 'did you mean "Met"?'), ("xyz", "SHOW STABLES and SHOW TABLES")]
+)
+def test_a_source_that_is_not_there_has_the_nearest_name(name: str, hint: str) -> None:
+    made = statement(f"1 FROM {name}")
+    error = refusal(lambda: find_source(made, VIEW, select_of(made), "db"))
+    assert error.hint.startswith(hint)
