@@ -207,7 +207,13 @@ def _windows(reader: Reader) -> Callable[[Grouping], Grouping]:
         negative = reader.take_sign("-")
         offset = reader.length() * (-1 if negative else 1)
     reader.want_sign(")")
-    return lambda before: replace(before, every=every, offset=offset % every)
+
+    def add(before: Grouping) -> Grouping:
+        if before.every is not None:
+            raise unsupported("a second time() in GROUP BY", "windows have one length: keep one")
+        return replace(before, every=every, offset=offset % every)
+
+    return add
 
 
 def _fill(reader: Reader) -> Fill:

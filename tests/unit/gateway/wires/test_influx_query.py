@@ -272,6 +272,7 @@ UNREADABLE = [
     ("SELECT usage FROM /c.*/", "regular expression in FROM"),
     ("SELECT usage FROM cpu tz('UTC')", "tz() is not supported"),
     ("SELECT usage FROM cpu GROUP BY time(0s)", "a duration above 0"),
+    ("SELECT sum(n) FROM cpu GROUP BY time(1m), host, time(1h)", "a second time() in GROUP BY"),
     ("SELECT usage FROM cpu ORDER BY host", "ORDER BY of anything but time"),
     ("SELECT usage FROM cpu WHERE " + "(" * 60, "fewer brackets"),
     ("SELECT usage FROM cpu WHERE n = 1" + " OR n = 1" * 200, "at most 200 comparisons"),
