@@ -130,7 +130,8 @@ class Subscription(Live):
 
     def open(self) -> Self:
         """Connect and subscribe now, instead of at the first iteration: whatever comes after this
-        call is seen.
+        call is seen. Without `patience` it waits until the notifier answers, or another thread
+        calls `close`.
 
         Raises:
             PenstockError: the notifier refuses, patience is over, or it was closed.
