@@ -41,7 +41,6 @@ _DUCKDB_ONLY = frozenset(
         "substring",
         "time_bucket",
         "trunc",
-        "try",
         "var_pop",
     )
 )

@@ -190,14 +190,6 @@ def _as_double(node: exp.Expr) -> exp.Expr:
     return node if kind_of(node) == "DOUBLE" else cast(node, _DOUBLE)
 
 
-def moment(node: exp.Expr, precision: str) -> exp.Expr:
-    """Return a number of ticks as a time; NULL where it is none, if that differs by row."""
-    made = call(MOMENTS[precision], cast(node, _BIGINT))
-    # DuckDB has no TRY around subqueries and aggregates
-    by_row = node.find(exp.Column) is not None and node.find(exp.Query, exp.Anonymous) is None
-    return call("try", made) if by_row else made
-
-
 def kind_of(node: exp.Expr) -> str:
     """Return the kind of type that a node is bound to, "" where it is not."""
     binding = binding_of(node)

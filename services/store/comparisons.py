@@ -10,9 +10,10 @@ from penstock.sql.free_literals import pass_on
 from penstock.sql.functions.base import MAX_TEXT
 from penstock.sql.relational import Binding, binding_of
 from penstock.types import ColumnType
-from services.store.arithmetic import call, moment
+from services.store.arithmetic import call
 from services.store.binding import Context
 from services.store.casts import MOMENTS, convert_to
+from services.store.compared_times import compared_time
 from services.store.json_values import json_number
 from services.store.times import read_time
 
@@ -52,7 +53,7 @@ def _beside(node: exp.Expr, others: list[Binding | None], context: Context) -> e
         return node
     time = next((b for b in known if b.kind == "TIMESTAMP"), None)
     if time is not None and own.kind != "TIMESTAMP":
-        return _as_time(node, own, time.precision, context.timezone)
+        return _as_time(node, own, time.precision, context)
     if own.type.text:
         return _text_beside(node, own, known, context)
     return _truth_beside(node, known) if own.kind == "BOOL" else node
@@ -79,14 +80,14 @@ def _truth_beside(node: exp.Expr, others: list[Binding]) -> exp.Expr:
     return node
 
 
-def _as_time(node: exp.Expr, own: Binding, precision: str, timezone: str) -> exp.Expr:
+def _as_time(node: exp.Expr, own: Binding, precision: str, context: Context) -> exp.Expr:
     """Return a value beside a time as a time: a number is ticks of the database, a text is a time
     in the session's zone unless it names its own.
     """
     inner = node.unnest()
     if isinstance(inner, exp.Literal) and inner.is_string:
-        ticks = exp.Literal.number(read_time(str(inner.this), precision, timezone))
+        ticks = exp.Literal.number(read_time(str(inner.this), precision, context.timezone))
         return call(MOMENTS[precision], pass_on(inner, ticks))
     if own.type.text:
         return exp.TryCast(this=node, to=_TIMESTAMP.copy())
-    return moment(node, precision) if own.type.numeric else node
+    return compared_time(node, precision, context) if own.type.numeric else node
