@@ -93,7 +93,7 @@ def test_readers_of_the_log_see_no_address_of_notify(gateway: MemoryGateway) -> 
         " SIGNED_BY 'keyname' NOTIFY_HISTORY 1"
     )
     gateway.define(f"{STREAM} {notify}")
-    gateway.define("ALTER STREAM s SET EXPIRED_TIME 1h")
+    gateway.define("ALTER STREAM s MAX_STATE 500")
     told = gateway.controls("in.d")
     assert [c.kind for _, c in told] == ["stream_on", "stream_on", "alter", "alter"]
     for _, control in told:
