@@ -1,4 +1,4 @@
-"""The command that shows Penstock to who has nothing of it yet, as the pages have it."""
+"""The command that shows Penstock to somebody who has nothing of it yet, as the pages have it."""
 
 from __future__ import annotations
 
