@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.installed import SERVICES
-from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment, wheel
+from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment
 
 VERSION = tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"]
 FOLDERS = {"penstock": "penstock", "penstock_mesh": "penstock_mesh"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dist.conftest import UV, Environment, built, made, uv_environment
+from tests.dist.conftest import UV, built, made, uv_environment
 from tests.documents import ROOT, commands
 
 #: what a reader might type at the prompt that the last command opens; through a pipe it is read
