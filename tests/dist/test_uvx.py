@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dist.conftest import UV, built, made, uv_environment
+from tests.dist.conftest import UV, built
 from tests.documents import ROOT
 
 COMMAND = "uvx --from penstock-mesh penstock demo"
@@ -21,12 +21,10 @@ _SECONDS_TO_WINDOWS = 270
 
 @pytest.mark.timeout(1500)
 def test_the_mesh_plays_its_demo_without_an_installation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, cached: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A whole mesh from the wheels that were built, in an environment that uv makes for it."""
     assert f"`{COMMAND}`" in (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
-    # from here on, packages are in uv's cache
-    made(tmp_path / "before", *built())
     pins = tmp_path / "built.txt"
     pins.write_text("\n".join(built()) + "\n", encoding="utf-8")
     said: list[str] = []
@@ -34,7 +32,7 @@ def test_the_mesh_plays_its_demo_without_an_installation(
     began = time.monotonic()
     demo = subprocess.Popen(
         [UV.with_name("uvx"), *COMMAND.split()[1:]],
-        env=uv_environment() | {"UV_CONSTRAINT": str(pins)},
+        env=cached | {"UV_CONSTRAINT": str(pins)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
