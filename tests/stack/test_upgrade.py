@@ -44,7 +44,7 @@ DELETE FROM kept.one WHERE ts = '2026-03-01 09:00:01';
 CREATE FUNCTION twice(x DOUBLE) RETURNS DOUBLE LANGUAGE PYTHON AS 'def twice(x): return pc.multiply(x, 2.0)'
 """
 QUESTIONS = (
-    "SELECT * FROM kept.kinds",
+    "SELECT * FROM kept.kinds ORDER BY ts",
     "SELECT tbname, site, at->'rack' AS rack, twice(d) AS d FROM kept.kinds ORDER BY ts",
     "DESCRIBE kept.kinds",
     "SHOW GRANTS",
@@ -104,6 +104,11 @@ def check_open_windows(client: penstock.Connection, batches: int) -> None:
         assert len(found) >= (batches - PER_WINDOW) // 7 - 1
 
 
+def check_streams(client: penstock.Connection) -> None:
+    rows = client.query("SHOW STREAMS", database="up").rows
+    assert {row[0]: row[4] for row in rows} == dict.fromkeys(["s", *STREAMS], "ready")
+
+
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("end", [FormerMesh.stop, FormerMesh.kill], ids=["stopped", "killed"])
 def test_the_former_versions_data_directory_opens_under_load(
@@ -111,29 +116,26 @@ def test_the_former_versions_data_directory_opens_under_load(
 ) -> None:
     data = tmp_path / "data"
     sources = unpack(tmp_path / "former")
-    with (
-        former_mesh(sources, data, ENVIRONMENT) as former,
-        root(former.mesh) as client,
-        Load(client, "up") as load,
-    ):
+    with former_mesh(sources, data, ENVIRONMENT) as former, root(former.mesh) as client:
+        load = Load(client, "up")
         for name, text in STREAMS.items():
             client.execute(f"CREATE STREAM up.{name} TRIGGER {text}")
         token = make_reader(client, former.mesh.gateway_url)
         client.execute(KEPT)
         client.drain("kept")
-        load.recovery()
-        check_reader(former.mesh.gateway_url, token)
-        kept = {question: client.query(question).rows for question in QUESTIONS}
-        ports = former.ports
-        before = load.acked
-        end(former)
-        with running_mesh(data, environment=ENVIRONMENT, ports=ports) as mesh:
+        with load:
             load.recovery()
-            assert load.acked > before
-            assert {question: client.query(question).rows for question in QUESTIONS} == kept
-            check_reader(mesh.gateway_url, token)
-            load.check()
-            client.drain("up", depth=2)
-            check_open_windows(client, load.acked)
-            streams = client.query("SHOW STREAMS", database="up").rows
-            assert {row[0]: row[4] for row in streams} == dict.fromkeys(["s", *STREAMS], "ready")
+            check_reader(former.mesh.gateway_url, token)
+            kept = {question: client.query(question).rows for question in QUESTIONS}
+            ports = former.ports
+            before = load.acked
+            end(former)
+            with running_mesh(data, environment=ENVIRONMENT, ports=ports) as mesh:
+                load.recovery()
+                assert load.acked > before
+                assert {question: client.query(question).rows for question in QUESTIONS} == kept
+                check_reader(mesh.gateway_url, token)
+                load.check()
+                client.drain("up", depth=2)
+                check_open_windows(client, load.acked)
+                check_streams(client)
