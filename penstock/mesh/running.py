@@ -285,6 +285,7 @@ def running_mesh(
     clock: Literal["system", "manual"] = "system",
     environment: Mapping[str, str] | None = None,
     port_base: str = "auto",
+    ports: tuple[str, ...] = (),
     safe: bool = False,
     nodes: int = 0,
     silent_seconds: float | None = None,
@@ -292,7 +293,7 @@ def running_mesh(
     standby: bool = False,
 ) -> Iterator[RunningMesh]:
     """A mesh in *data_dir* for the length of a `with`; *environment* is added to that of each
-    service, *nodes* are of stream tables.
+    service, *ports* are single ones by name (`gateway=7700`), *nodes* are of stream tables.
 
     A service that does not answer for *silent_seconds* is started again (0: never, None: as
     `penstock up` does it).
@@ -306,6 +307,7 @@ def running_mesh(
         services=services,
         clock=clock,
         port_base=port_base,
+        ports=ports,
         environment=environment,
         safe=safe,
         nodes=nodes,

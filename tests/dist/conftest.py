@@ -97,3 +97,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def command(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """The client with its command."""
     return made(tmp_path_factory.mktemp("command") / "venv", client_with("cli"))
+
+
+@pytest.fixture(scope="session")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return what uv needs once it has all packages of the mesh in its cache.
+
+    It asks no index from then on: there are some from which it keeps nothing, and pyspark's wheel,
+    which is made from its source archive, costs a minute and gigabytes each time.
+    """
+    made(tmp_path_factory.mktemp("cached") / "venv", *built())
+    return uv_environment() | {"UV_OFFLINE": "1"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.installed import SERVICES
-from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment, wheel
+from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment
 
 VERSION = tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"]
 FOLDERS = {"penstock": "penstock", "penstock_mesh": "penstock_mesh"}
@@ -112,21 +112,3 @@ def test_frames_and_dialects_are_extras(tmp_path: Path) -> None:
     )
     said = environment.run("python", "-c", script)
     assert said.stdout == "3 3\npenstock\n", said.stderr
-
-
-# a busy machine is slow, not wrong
-@pytest.mark.timeout(1260)
-def test_the_mesh_plays_its_demo_without_an_installation(tmp_path: Path) -> None:
-    """A whole mesh from wheels: takes a minute or two on a quiet machine, all packages cached."""
-    wheels = ["--from", str(wheel("penstock_mesh")), "--with", str(wheel("penstock"))]
-    ran = subprocess.run(
-        [str(UV), "tool", "run", *wheels, "penstock", "demo"],
-        env=uv_environment(),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=1200,
-    )
-    assert ran.returncode == 0, ran.stderr[-4000:]
-    assert "336776" in ran.stdout.replace(",", ""), ran.stdout
-    assert "not provided by package" not in ran.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dist.conftest import UV, Environment, built, made, uv_environment
+from tests.dist.conftest import UV, built, made
 from tests.documents import ROOT, commands
 
 #: what a reader might type at the prompt that the last command opens; through a pipe it is read
@@ -28,7 +28,8 @@ class Newcomer:
     were built, whatever an index has under their names.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cached: dict[str, str]) -> None:
+        self._cached = cached
         self._home = folder / "home"
         self._home.mkdir()
         self._environment = made(folder / "venv")
@@ -57,7 +58,7 @@ class Newcomer:
         return ran.stdout
 
     def _variables(self) -> dict[str, str]:
-        inherited = {k: v for k, v in uv_environment().items() if not k.startswith("PENSTOCK_")}
+        inherited = {k: v for k, v in self._cached.items() if not k.startswith("PENSTOCK_")}
         return inherited | {
             "PATH": f"{self._bin}{os.pathsep}{inherited['PATH']}",
             "VIRTUAL_ENV": str(self._environment.root),
@@ -68,8 +69,8 @@ class Newcomer:
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    found = Newcomer(tmp_path)
+def newcomer(tmp_path: Path, cached: dict[str, str]) -> Iterator[Newcomer]:
+    found = Newcomer(tmp_path, cached)
     yield found
     found.types("if command -v penstock >/dev/null; then penstock down; fi")
 

@@ -1,5 +1,5 @@
-"""ARCHITECTURE, docs/services.md and docs/security.md name the tests that hold their promises;
-`test_links.py` holds that these exist.
+"""ARCHITECTURE, docs/services.md, docs/security.md and docs/what-happens-when.md name the tests that
+hold their promises; `test_links.py` holds that these exist.
 """
 
 from __future__ import annotations
@@ -98,3 +98,18 @@ def test_each_attacker_meets_each_asset_and_names_the_tests() -> None:
         assert line.count("|") == head.count("|"), line
         assert all(cell.strip() for cell in line.split("|")[1:-2]), line
         assert line.startswith(_ALMIGHTY) or _TEST.search(line.split("|")[-2]), line
+
+
+_WHEN = (ROOT / "docs/what-happens-when.md").read_text(encoding="utf-8")
+#: a line of its tables: when, what happens, and one test
+_LINE = re.compile(r"^\| [^|]+ \| [^|]+ \| `tests/[\w/]+\.py::test_\w+` \|$")
+
+
+def test_each_line_of_what_happens_when_names_one_test() -> None:
+    lines = [
+        line
+        for line in _WHEN.splitlines()
+        if line.startswith("|") and not line.startswith(("| when |", "|---"))
+    ]
+    assert len(lines) > 30
+    assert [line for line in lines if not _LINE.match(line)] == []

@@ -1,0 +1,109 @@
+"""The former version of a mesh, started from its own sources in this environment: for the tests of an
+upgrade.
+
+Its dependencies are a subset of today's, so no environment of its own is needed. When a release
+changes that, or makes another commit the former version, this file changes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from penstock.mesh.layout import Layout
+from penstock.mesh.process import die_with_parent
+from penstock.mesh.running import RunningMesh
+from penstock.mesh.state import read_state, tail
+from penstock.mesh.stop import stop_mesh
+from tests.documents import ROOT
+
+#: 0.1.0: what there was when the changelog of the version after it began
+COMMIT = "b96c3fde22d8676a1021d0b7d1865fc8b91fe231"
+_PACKAGES = ("penstock", "schemas", "gateway", "services", "spark_jobs")
+
+
+def unpack(into: Path) -> Path:
+    """Unpack the former version's packages below *into*; skip where the clone does not have them."""
+    known = subprocess.run(
+        ["git", "cat-file", "-e", f"{COMMIT}^{{commit}}"], cwd=ROOT, capture_output=True
+    )
+    if known.returncode != 0:
+        pytest.skip(
+            f"this clone has no commit {COMMIT[:8]}, the former version: git fetch --unshallow"
+        )
+    into.mkdir()
+    archive = subprocess.run(
+        ["git", "archive", COMMIT, *_PACKAGES], cwd=ROOT, capture_output=True, check=True
+    )
+    subprocess.run(["tar", "-x", "-C", into], input=archive.stdout, check=True)
+    return into
+
+
+@dataclass(frozen=True)
+class FormerMesh:
+    """A mesh of the former version that is up."""
+
+    mesh: RunningMesh
+    supervisor: subprocess.Popen[bytes]
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Return its ports as `--port` takes them: who knew this mesh finds the next one there."""
+        return tuple(f"{name}={number}" for name, number in self.mesh.state()["ports"].items())
+
+    def stop(self) -> None:
+        """Stop it as `penstock down` does."""
+        self.supervisor.terminate()
+        self.supervisor.wait(120)
+
+    def kill(self) -> None:
+        """Kill its supervisor: all its processes die with it, wherever they are in their work."""
+        self.supervisor.kill()
+        self.supervisor.wait(10)
+
+
+@contextmanager
+def former_mesh(
+    sources: Path, data_dir: Path, environment: Mapping[str, str]
+) -> Iterator[FormerMesh]:
+    """A mesh of the former version in *data_dir*, started from *sources*; whatever is left of it at
+    the end of the `with` is ended.
+    """
+    layout = Layout(data_dir)
+    layout.make()
+    command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--port-base", "auto"]
+    try:
+        with layout.log("supervisor").open("wb") as output:
+            supervisor = subprocess.Popen(
+                [*command, "--data-dir", str(data_dir)],
+                env={**os.environ, **environment, "PYTHONPATH": str(sources)},
+                cwd=sources,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGTERM),
+            )
+        yield FormerMesh(RunningMesh(layout, _settings(supervisor, layout)), supervisor)
+    finally:
+        stop_mesh(layout)
+
+
+def _settings(supervisor: subprocess.Popen[bytes], layout: Layout) -> Mapping[str, str]:
+    """Wait until all is ready, which the supervisor gives up by itself; return the addresses."""
+    while True:
+        assert supervisor.poll() is None, tail(layout, "supervisor", 60)
+        state = read_state(layout)
+        if state is not None and state["ready"]:
+            settings: Mapping[str, str] = state["settings"]
+            return settings
+        time.sleep(0.1)
