@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.catalog.model import Table
+from penstock.catalog.model import StreamEntry, Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
 from penstock.feeds.cursor import Cursor
 from penstock.feeds.feed import Slice
 from penstock.records import EventsRecord, decode
 from penstock.rows.versions import without_clears
+from services.notifier.event_filter import passing
 from services.notifier.message import events_of
 
 
@@ -128,11 +129,15 @@ def _decode(piece: Slice, table: Table) -> _Rows:
 
 
 class EventSubscription:
-    """Window events of one stream; `tables` narrows to child tables of the result."""
+    """Window events of one stream that pass its NOTIFY clause; `tables` narrows to child tables of
+    the result.
+    """
 
-    def __init__(self, cursor: Cursor, stream_id: int, tables: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, cursor: Cursor, stream: StreamEntry, tables: Sequence[str] | None = None
+    ) -> None:
         self.cursor = cursor
-        self._stream = stream_id
+        self._stream = stream
         self._tables = {t.lower() for t in tables} if tables is not None else None
 
     def take(self, piece: Slice) -> SubscriberMessage | None:
@@ -140,16 +145,17 @@ class EventSubscription:
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
         for at, record, events in piece.share("events", lambda: list(_events(piece))):
-            if at < start or record.stream != self._stream:
+            if at < start or record.stream != self._stream.id:
                 continue
             if not self.cursor.check_seen(
                 piece.partition, record.producer, record.offset, record.ordinal
             ):
-                found += [
+                mine = [
                     e
                     for e in events
                     if self._tables is None or str(e.get("tableName")).lower() in self._tables
                 ]
+                found += passing(self._stream.plan, mine)
         return (
             SubscriberMessage("events", json.dumps(found, separators=(",", ":")), len(found))
             if found

@@ -24,7 +24,7 @@ _KEY_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
 def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
-    """The NOTIFY clause, checked."""
+    """Return the NOTIFY clause, checked, without its condition."""
     clause = statement.notify
     if clause is None:
         return None

@@ -309,6 +309,7 @@ REFUSALS: dict[str, Refusal] = {
     "E_NOTIFY_EVENT": Refusal(
         "NOTIFY", "there is no event '{event}'", "write 'WINDOW_OPEN', 'WINDOW_CLOSE' or both"
     ),
+    "E_NOTIFY_WHERE": Refusal("NOTIFY … WHERE", "{what}", "{hint}"),
     "E_NOTIFY_WINDOW": Refusal(
         "NOTIFY",
         "events are those of windows, and this stream has none",
