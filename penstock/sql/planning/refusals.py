@@ -298,7 +298,7 @@ REFUSALS: dict[str, Refusal] = {
         "use INTERVAL, SESSION, STATE_WINDOW or EVENT_WINDOW",
     ),
     "E_NOTIFY_URL": Refusal(
-        "NOTIFY", "{what}", "write ws://host:port/path, wss://host:port/path or https://host/path"
+        "NOTIFY", "{what}", "write ws://host:port/path, https://host/path or kafka://topic"
     ),
     "E_NOTIFY_KEY": Refusal(
         "SIGNED_BY",
