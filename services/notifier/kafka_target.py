@@ -19,7 +19,7 @@ from penstock.outbound.targets import check_topic
 from services.notifier.cloud_events import ONE, CloudEvent, cloud_events
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
-from services.notifier.target_connection import Limits, TargetFailed
+from services.notifier.target_connection import TargetLimits, TargetFailed
 
 _MOST_MESSAGES = 256
 _MOST_SIZE = 1 << 20
@@ -33,7 +33,7 @@ class KafkaTarget:
 
     def __init__(self, target: NotifyTarget, around: Surroundings) -> None:
         self.listed = True
-        self.limits = Limits(_MOST_MESSAGES, _MOST_SIZE, around.settings.retry_max)
+        self.limits = TargetLimits(_MOST_MESSAGES, _MOST_SIZE, around.settings.retry_max)
         self._target = target
         self._around = around
         self._topic = topic_of(target.url)
