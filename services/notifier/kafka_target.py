@@ -19,7 +19,7 @@ from penstock.outbound.targets import check_topic
 from services.notifier.cloud_events import ONE, CloudEvent, cloud_events
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
-from services.notifier.target_connection import TargetLimits, TargetFailed
+from services.notifier.target_connection import TargetFailed, TargetLimits
 
 _MOST_MESSAGES = 256
 _MOST_SIZE = 1 << 20
