@@ -58,7 +58,11 @@ class KafkaTarget:
     def _ensure_topic(self) -> None:
         """Make the topic, if there is none. Raises BusError."""
         settings = self._around.settings
-        admin = Admin(settings.kafka_bootstrap, client_id="notifier-target")
+        admin = Admin(
+            settings.kafka_bootstrap,
+            client_id="notifier-target",
+            timeout=settings.connect_seconds,
+        )
         if self._topic not in admin.topics():
             admin.ensure_topics({self._topic: _PARTITIONS_MADE})
 

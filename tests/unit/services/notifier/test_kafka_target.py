@@ -134,7 +134,11 @@ async def test_a_topic_that_may_not_be_written_is_not(
 
 async def test_a_broker_that_is_away_is_a_target_that_is_down() -> None:
     async with delivering(
-        f"kafka://{TOPIC}", "drop", allow=("kafka://*",), kafka_bootstrap="127.0.0.1:1"
+        f"kafka://{TOPIC}",
+        "drop",
+        allow=("kafka://*",),
+        kafka_bootstrap="127.0.0.1:1",
+        connect_seconds=0.5,
     ) as to:
         to.offer(7)
         await to.delivered(60)

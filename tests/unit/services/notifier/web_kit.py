@@ -171,8 +171,7 @@ class Delivering:
             self._offset += 1
 
     def message(self, offset: int, events: list[dict[str, Any]]) -> NotifyMessage:
-        stream = entry(f"NOTIFY ('{self.target.url}') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')")
-        packed = pack(stream, record(events, offset=offset), 0, offset, 1)
+        packed = pack(entry(), record(events, offset=offset), 0, offset, 1)
         assert packed is not None
         return packed
 
