@@ -144,18 +144,17 @@ class EventSubscription:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
-        for at, record, events in piece.share("events", lambda: list(_events(piece))):
-            if at < start or record.stream != self._stream.id:
+        for at, record, events in _events_of_stream(piece, self._stream):
+            if at < start:
                 continue
             if not self.cursor.check_seen(
                 piece.partition, record.producer, record.offset, record.ordinal
             ):
-                mine = [
+                found += [
                     e
                     for e in events
                     if self._tables is None or str(e.get("tableName")).lower() in self._tables
                 ]
-                found += passing(self._stream.plan, mine)
         return (
             SubscriberMessage("events", json.dumps(found, separators=(",", ":")), len(found))
             if found
@@ -163,7 +162,26 @@ class EventSubscription:
         )
 
 
-def _events(piece: Slice) -> Iterator[tuple[int, EventsRecord, list[dict[str, Any]]]]:
+#: offset, record and events of a record of events
+_FoundEvents = tuple[int, EventsRecord, list[dict[str, Any]]]
+
+
+def _events_of_stream(piece: Slice, stream: StreamEntry) -> list[_FoundEvents]:
+    """Return the records of one stream with the events that its NOTIFY clause lets through, worked
+    out once for all who listen.
+    """
+    every = piece.share("events", lambda: list(_events(piece)))
+    return piece.share(
+        ("events", stream.id),
+        lambda: [
+            (at, record, passing(stream.plan, events))
+            for at, record, events in every
+            if record.stream == stream.id
+        ],
+    )
+
+
+def _events(piece: Slice) -> Iterator[_FoundEvents]:
     """Offset, record and events of each record of events; others on the topic are skipped."""
     for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
         try:
