@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -27,6 +28,10 @@ CONTROL_SCHEMA_ID = 1
 FIRST_TABLE_SCHEMA_ID = 100
 MAX_NAME_BYTES = 192
 _INGEST = "in."
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+#: begins of the names of topics of Penstock and of Kafka itself (`__consumer_offsets`), with points
+#: for `_`
+_OWN_TOPICS = (_INGEST, "penstock.", ".")
 #: no name of a database has a hyphen
 _GENERATION = "-g"
 
@@ -93,6 +98,19 @@ def view_status(view_id: int) -> str:
 def has_own(topic: str) -> bool:
     """Tell whether an ingestion topic is one table's own."""
     return "." in topic.removeprefix(_INGEST)
+
+
+def is_topic_name(name: str) -> bool:
+    """Tell whether Kafka can have a topic called *name*."""
+    return _TOPIC_NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+def is_own_topic(topic: str) -> bool:
+    """Tell whether *topic* is, or could be one day, a topic of Penstock or of Kafka itself, or
+    would keep one from being made: for Kafka, names that differ in `.` and `_` alone collide.
+    """
+    name = topic.lower().replace("_", ".")
+    return name.startswith(_OWN_TOPICS)
 
 
 def is_ingest_topic(topic: str) -> bool:

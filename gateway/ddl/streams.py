@@ -22,7 +22,6 @@ from penstock.catalog import changes
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Entry, StreamEntry, Table
 from penstock.outbound.reach import Outbound
-from penstock.outbound.targets import endpoint
 from penstock.records import ControlRecord
 from penstock.runtime.clock import Clock, milliseconds
 from penstock.sql.announcement import announced
@@ -133,7 +132,7 @@ class StreamDefinitions:
         """Raise TargetRefused for targets that the notifier would never connect to."""
         reach = self._notified.reach(self._definer.user)
         for url in plan.notify.urls if plan.notify is not None else ():
-            reach.check_notify(endpoint(url))
+            reach.check_notify(url)
 
     def explain(self, statement: CreateStream, database: str | None, timezone: str) -> pa.Table:
         """Return what CREATE STREAM would do."""

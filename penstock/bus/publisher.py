@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -17,6 +17,7 @@ from penstock.bus.security import LOGGER, login
 from penstock.errors import BusError
 from penstock.runtime import vital
 
+Headers: TypeAlias = Sequence[tuple[str, bytes]]
 #: seconds for which brokers may differ about a topic that was just made
 _PROPAGATION_SECONDS = 5
 _RETRY_SECONDS = 0.2
@@ -100,12 +101,14 @@ class Publisher:
         *,
         key: bytes | None = None,
         partition: int = -1,
+        headers: Headers = (),
         on_delivery: Callable[[Delivery | BusError], None] | None = None,
     ) -> None:
         """Queue one record; waits while the queue is full.
 
         Arguments that need a word:
             partition: by default chosen by murmur2 of *key*.
+            headers: names and values that go with it.
             on_delivery: called in the end with where the record went or why it did not.
 
         Raises:
@@ -125,13 +128,19 @@ class Publisher:
                 )
             on_delivery(result)
 
+        more: dict[str, Any] = {"headers": list(headers)} if headers else {}
         start = time.monotonic()
         while True:
             if self._fatal is not None:
                 raise self._fatal
             try:
                 self._producer.produce(
-                    topic, value, key, partition, report if on_delivery is not None else None
+                    topic,
+                    value,
+                    key,
+                    partition,
+                    report if on_delivery is not None else None,
+                    **more,
                 )
                 if not self._sent.is_set():
                     self._sent.set()
@@ -169,7 +178,13 @@ class Publisher:
         self._serve(self._producer.poll, _RETRY_SECONDS)
 
     def publish(
-        self, topic: str, value: bytes | None, *, key: bytes | None = None, partition: int = -1
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int = -1,
+        headers: Headers = (),
     ) -> Future[Delivery]:
         """Like `send`, with a future that holds the delivery or raises its BusError."""
         future: Future[Delivery] = Future()
@@ -182,7 +197,7 @@ class Publisher:
             else:
                 future.set_result(result)
 
-        self.send(topic, value, key=key, partition=partition, on_delivery=report)
+        self.send(topic, value, key=key, partition=partition, headers=headers, on_delivery=report)
         return future
 
     def flush(self, timeout: float = 30.0) -> None:

@@ -26,7 +26,16 @@ from penstock.auth.access import Access
 from penstock.config.environment import own_mesh
 from penstock.config.settings import Settings
 from penstock.errors import CatalogError
-from penstock.outbound.targets import NOTIFY_HINT, AllowList, Endpoint, TargetRefused, own_target
+from penstock.outbound.kafka_topic import is_kafka, topic_of
+from penstock.outbound.targets import (
+    NOTIFY_HINT,
+    AllowList,
+    Endpoint,
+    TargetRefused,
+    check_topic,
+    endpoint,
+    own_target,
+)
 from penstock.runtime.mesh_members import members
 
 #: seconds that the ports of the mesh's processes are remembered
@@ -170,13 +179,20 @@ class Reach:
             raise own_host(host, f"port {port} there is this mesh itself")
         return found
 
-    def check_notify(self, target: Endpoint) -> None:
-        """Check a NOTIFY target at CREATE; its name is resolved only when it is connected to.
-        Blocks shortly.
+    def check_notify(self, url: str) -> None:
+        """Check the address of a NOTIFY target at CREATE; a name is resolved only when it is
+        connected to. Blocks shortly.
 
         Raises:
-            TargetRefused: it will never be connected to.
+            TargetRefused: it will never be notified.
         """
+        if is_kafka(url):
+            check_topic(topic_of(url), AllowList(self.patterns), anywhere=self.anywhere())
+        else:
+            self._check_endpoint(endpoint(url))
+
+    def _check_endpoint(self, target: Endpoint) -> None:
+        """Check a target that is dialled. Raises TargetRefused."""
         allowed = AllowList(self.patterns)
         anywhere = self.anywhere()
         numbers = _addresses_of(target.host, numeric=True)

@@ -21,7 +21,9 @@ from urllib.parse import urlsplit
 
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
+from penstock import names
 from penstock.errors import PenstockError
+from penstock.outbound.kafka_topic import is_kafka, topic_of
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: addresses that are refused unless the allow-list names their network
@@ -72,6 +74,10 @@ NOTIFY_HINT = (
     "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists hosts and networks that may; streams of users with ADMIN"
     " may notify any other, too"
 )
+TOPIC_HINT = (
+    "PENSTOCK_NOTIFIER_NOTIFY_ALLOW lists topics that may, as kafka://topic; streams of users with"
+    " ADMIN may notify any other that is not Penstock's, too"
+)
 
 
 class TargetRefused(PenstockError):
@@ -119,7 +125,9 @@ def is_web(url: str) -> bool:
 
 
 def label_of(url: str) -> str:
-    """Return scheme, host and port of a URL, fit for logs."""
+    """Return scheme, host and port of a URL, or its topic, fit for logs."""
+    if is_kafka(url) and names.is_topic_name(topic_of(url)):
+        return f"kafka://{topic_of(url)}"
     try:
         return endpoint(url).label
     except TargetRefused:
@@ -127,14 +135,18 @@ def label_of(url: str) -> str:
 
 
 class AllowList:
-    """Patterns of host names (`*.example.com`), addresses and networks; empty: everything but what
-    is refused by default.
+    """Patterns of host names (`*.example.com`), addresses, networks, and of topics
+    (`kafka://alerts-*`); empty: all hosts but those that are refused by default, and no topic.
     """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._hosts: list[str] = []
+        self._topics: list[str] = []
         self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
         for pattern in patterns:
+            if is_kafka(pattern):
+                self._topics.append(topic_of(pattern))
+                continue
             try:
                 self._networks.append(ipaddress.ip_network(pattern, strict=False))
             except ValueError:
@@ -164,9 +176,13 @@ class AllowList:
             return False
         return (
             anywhere
-            or not (self._hosts or self._networks)
+            or not (self._hosts or self._networks or self._topics)
             or any(fnmatch.fnmatchcase(name, pattern) for pattern in self._hosts)
         )
+
+    def permits_topic(self, topic: str) -> bool:
+        """Tell whether users without ADMIN may have events written to *topic*."""
+        return any(fnmatch.fnmatchcase(topic, pattern) for pattern in self._topics)
 
 
 @dataclass(frozen=True)
@@ -210,6 +226,24 @@ async def resolve(
             raise own_target(target)
         return Resolved(text, allowed.permits(target.host, address))
     raise TargetRefused(f"{target.label} may not be notified", hint=NOTIFY_HINT)
+
+
+def check_topic(topic: str, allowed: AllowList, *, anywhere: bool) -> None:
+    """Check that events may be written to *topic* of the mesh's own broker.
+
+    Args:
+        topic: as the address says it.
+        allowed: what the operator has listed.
+        anywhere: a user who may name any has named this one.
+
+    Raises:
+        TargetRefused: they may not.
+    """
+    refused = f"{label_of(f'kafka://{topic}')} may not be notified"
+    if not names.is_topic_name(topic) or names.is_own_topic(topic):
+        raise TargetRefused(refused, hint="name a topic that is not Penstock's or Kafka's own")
+    if not (anywhere or allowed.permits_topic(topic)):
+        raise TargetRefused(refused, hint=TOPIC_HINT)
 
 
 def own_target(target: Endpoint) -> TargetRefused:

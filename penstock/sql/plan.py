@@ -268,6 +268,8 @@ class Notify:
     on_failure: Literal["drop", "pause"] = "pause"
     #: name of the key that signs HTTP requests; empty: none
     signed_by: str = ""
+    #: condition over result columns and keys (`event_condition`); empty: none
+    where: str = ""
 
 
 @dataclass(frozen=True)

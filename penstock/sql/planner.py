@@ -9,7 +9,7 @@ statement with several faults gets.
 from __future__ import annotations
 
 import zoneinfo
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlglot import exp
@@ -20,11 +20,12 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.base import TIMESTAMP
 from penstock.sql.functions.zones import zone
-from penstock.sql.plan import Output, Source, StreamPlan, Window
+from penstock.sql.plan import Notify, Output, Source, StreamPlan, Target, Window
 from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.explain import explain
 from penstock.sql.planning.forbidden import check_functions
 from penstock.sql.planning.notify import plan_notify
+from penstock.sql.planning.notify_condition import plan_condition
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
 from penstock.sql.planning.refusals import REFUSALS, Refusal, refuse
@@ -141,7 +142,7 @@ def _plan(
         fill_history=options.fill_history,
         fill_history_async=options.fill_history_async,
         fill=fill,
-        notify=plan_notify(statement, window is not None),
+        notify=_plan_notify(context, window is not None, planned.target, keys),
         timezone=timezone,
         functions=tuple(context.used[n] for n in sorted(context.used)),
         on_error="stop" if statement.options.on_error == "stop" else "dead_letter",
@@ -149,6 +150,18 @@ def _plan(
         max_state=statement.options.max_state or 0,
     )
     return PlannedStream(plan, query, planned.definition, statement.notices)
+
+
+def _plan_notify(
+    context: PlanningContext, windowed: bool, target: Target, keys: PartitionKeys
+) -> Notify | None:
+    """Plan NOTIFY, whose condition is over the columns of the result."""
+    statement = context.statement
+    planned = plan_notify(statement, windowed)
+    if planned is None or statement.notify is None:
+        return None
+    where = plan_condition(statement, statement.notify, target, keys.items, context.timezone)
+    return replace(planned, where=where)
 
 
 def _check_database(statement: CreateStream, source: TableDef) -> None:

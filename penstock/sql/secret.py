@@ -1,6 +1,6 @@
 """Passwords and tokens in statements, hidden from whatever shows a statement again: error snippets,
 logs, the audit trail, SHOW CREATE. Of a WebSocket address, and of a web address in a statement
-about streams, the scheme, the host and short words of its path are shown.
+about streams, the scheme, the host and short words of its path are shown; of kafka://, a topic.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ _ANY = re.compile(_STRING, re.DOTALL)
 _NOTIFY = re.compile(rf"\bNOTIFY\s*+\(\s*+(?:{_STRING}\s*+,?+\s*+)*+", re.IGNORECASE | re.DOTALL)
 _SOCKET = re.compile(r"\s*+wss?+:", re.IGNORECASE)
 #: strings of rows may be such addresses, and are nobody's secret
-_WEB = re.compile(r"\s*+(?:ws|http)s?+:", re.IGNORECASE)
+_WEB = re.compile(r"\s*+(?:(?:ws|http)s?+|kafka):", re.IGNORECASE)
 _ABOUT_STREAMS = re.compile(r"\b(?:STREAM|NOTIFY)\b", re.IGNORECASE)
 _ADDRESS = re.compile(
     r"((?:ws|http)s?://)((?:.*@)?)([\w.:\[\]-]*+)([^?#]*+)(.*)\Z", re.IGNORECASE | re.DOTALL
 )
+#: a topic's name is nobody's secret; whatever else stands behind kafka:// may be one
+_TOPIC = re.compile(r"kafka://[A-Za-z0-9._-]{1,249}\Z", re.IGNORECASE)
 #: longest word of a path that is no token for sure
 _WORD = 11
 HIDDEN = "'***'"
@@ -59,6 +61,8 @@ def _address(literal: str, part: Callable[[str], str]) -> str:
     end = -1 if len(literal) > 1 and literal[-1] == literal[0] else len(literal)
     content = literal[1:end]
     quote = literal[end:] if end == -1 else ""
+    if _TOPIC.match(content):
+        return literal
     found = _ADDRESS.match(content)
     if found is None:
         return literal[0] + part(content) + quote

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -28,10 +28,11 @@ SEVERAL = "application/cloudevents-batch+json; charset=utf-8"
 
 @dataclass(frozen=True)
 class CloudEvent:
-    """`text` is the whole event as JSON."""
+    """`text` is the whole event as JSON; `attributes` are those of its context."""
 
     id: str
     text: str
+    attributes: Mapping[str, str]
 
 
 def cloud_events(message: NotifyMessage) -> list[CloudEvent]:
@@ -45,7 +46,7 @@ def cloud_events(message: NotifyMessage) -> list[CloudEvent]:
 
 
 def _cloud_event(event_id: str, source: str, event: dict[str, Any]) -> CloudEvent:
-    made = {
+    attributes = {
         "specversion": "1.0",
         "id": event_id,
         "source": source,
@@ -53,10 +54,10 @@ def _cloud_event(event_id: str, source: str, event: dict[str, Any]) -> CloudEven
         **_optional("subject", event.get("tableName")),
         **_optional("time", _time(event.get("eventTime"))),
         **_optional("partitionkey", event.get("groupId")),
-        "datacontenttype": "application/json",
-        "data": event,
     }
-    return CloudEvent(event_id, json.dumps(made, separators=(",", ":"), ensure_ascii=False))
+    made = {**attributes, "datacontenttype": "application/json", "data": event}
+    text = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
+    return CloudEvent(event_id, text, attributes)
 
 
 def _optional(name: str, value: Any) -> dict[str, str]:

@@ -18,11 +18,13 @@ from websockets.exceptions import WebSocketException
 
 from penstock.errors import BusError, PenstockError
 from penstock.feeds.feed import FeedHistory, Slice
+from penstock.outbound.kafka_topic import is_kafka
 from penstock.outbound.targets import NOTIFY_HINT, TargetRefused, is_web, label_of, reason_of
 from penstock.runtime import vital
 from penstock.runtime.log import get
 from services.notifier.cursor import Mark, PartitionCursor
 from services.notifier.http_target import HttpTarget
+from services.notifier.kafka_target import KafkaTarget
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
 from services.notifier.target_connection import ConnectionBroke, TargetConnection, TargetFailed
@@ -32,6 +34,8 @@ log = get(__name__)
 
 
 def _connection_to(target: NotifyTarget, around: Surroundings) -> TargetConnection:
+    if is_kafka(target.url):
+        return KafkaTarget(target, around)
     return HttpTarget(target, around) if is_web(target.url) else WebSocketTarget(target, around)
 
 

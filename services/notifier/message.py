@@ -16,6 +16,7 @@ from urllib.parse import quote
 from penstock.catalog.model import StreamEntry
 from penstock.outbound.targets import is_web
 from penstock.records import EventsRecord
+from services.notifier.event_filter import passing
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def pack(
     if notify is None or not targets or (record.history and not notify.history):
         return None
     wanted = {*notify.on, "WINDOW_INVALIDATION"}
-    events = [e for e in events_of(record) if e.get("eventType") in wanted]
+    events = passing(entry.plan, [e for e in events_of(record) if e.get("eventType") in wanted])
     if not events:
         return None
     message = {

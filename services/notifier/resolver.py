@@ -69,7 +69,7 @@ class SubscriptionResolver:
             )
         feed = await self._feeds.of(names.EVENTS)
         cursor = await _cursor(_start(request), feed)
-        return ResolvedSubscription(feed, EventSubscription(cursor, stream.id, tables), stream)
+        return ResolvedSubscription(feed, EventSubscription(cursor, stream, tables), stream)
 
     async def _rows(
         self, request: dict[str, Any], user: str, tables: list[str] | None

@@ -32,8 +32,8 @@ class NotifierSettings(Settings):
     #: name of this process among notifiers, the same after a restart; default: the name of the
     #: machine or container
     instance: str = Field(default_factory=socket.gethostname)
-    #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to; empty: any for
-    #: who has ADMIN, none for others
+    #: hosts (`*.example.com`), addresses and networks that NOTIFY may connect to, and topics that
+    #: it may write (`kafka://alerts-*`); empty: any for who has ADMIN, none for others
     notify_allow: tuple[str, ...] = ()
     #: messages that wait for one target in memory, per partition; what is past it waits in Kafka
     push_bytes: int = Field(default=1 << 20, ge=1 << 12)

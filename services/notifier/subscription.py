@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from penstock.catalog.model import Table
+from penstock.catalog.model import StreamEntry, Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
 from penstock.feeds.cursor import Cursor
 from penstock.feeds.feed import Slice
 from penstock.records import EventsRecord, decode
 from penstock.rows.versions import without_clears
+from services.notifier.event_filter import passing
 from services.notifier.message import events_of
 
 
@@ -128,19 +129,23 @@ def _decode(piece: Slice, table: Table) -> _Rows:
 
 
 class EventSubscription:
-    """Window events of one stream; `tables` narrows to child tables of the result."""
+    """Window events of one stream that pass its NOTIFY clause; `tables` narrows to child tables of
+    the result.
+    """
 
-    def __init__(self, cursor: Cursor, stream_id: int, tables: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, cursor: Cursor, stream: StreamEntry, tables: Sequence[str] | None = None
+    ) -> None:
         self.cursor = cursor
-        self._stream = stream_id
+        self._stream = stream
         self._tables = {t.lower() for t in tables} if tables is not None else None
 
     def take(self, piece: Slice) -> SubscriberMessage | None:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
-        for at, record, events in piece.share("events", lambda: list(_events(piece))):
-            if at < start or record.stream != self._stream:
+        for at, record, events in _events_of_stream(piece, self._stream):
+            if at < start:
                 continue
             if not self.cursor.check_seen(
                 piece.partition, record.producer, record.offset, record.ordinal
@@ -157,7 +162,26 @@ class EventSubscription:
         )
 
 
-def _events(piece: Slice) -> Iterator[tuple[int, EventsRecord, list[dict[str, Any]]]]:
+#: offset, record and events of a record of events
+_FoundEvents = tuple[int, EventsRecord, list[dict[str, Any]]]
+
+
+def _events_of_stream(piece: Slice, stream: StreamEntry) -> list[_FoundEvents]:
+    """Return the records of one stream with the events that its NOTIFY clause lets through, worked
+    out once for all who listen.
+    """
+    every = piece.share("events", lambda: list(_events(piece)))
+    return piece.share(
+        ("events", stream.id),
+        lambda: [
+            (at, record, passing(stream.plan, events))
+            for at, record, events in every
+            if record.stream == stream.id
+        ],
+    )
+
+
+def _events(piece: Slice) -> Iterator[_FoundEvents]:
     """Offset, record and events of each record of events; others on the topic are skipped."""
     for offset, value in zip(piece.batch.offsets.tolist(), piece.batch.values, strict=True):
         try:

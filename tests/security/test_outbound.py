@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 import penstock
+from penstock import names
 from penstock.client.connection import Connection
 from penstock.errors import PenstockError
 from penstock.mesh.proxy import Proxy
@@ -151,7 +152,12 @@ def test_a_user_without_admin_goes_nowhere(root: Connection, ann: Connection) ->
     root.execute("CREATE TABLE t (ts TIMESTAMP, v INT)")
     stream = "CREATE STREAM s INTO r AS SELECT _wstart, count(*) c FROM t INTERVAL(1s) NOTIFY ('{}') ON ('WINDOW_CLOSE')"
     eventually(lambda: ann.query("SHOW TABLES").rows != [])
-    for url in ("ws://192.0.2.1:80/x", "ws://hook.example.com:80", "ws://127.0.0.1:9"):
+    for url in (
+        "ws://192.0.2.1:80/x",
+        "ws://hook.example.com:80",
+        "ws://127.0.0.1:9",
+        "kafka://alerts",
+    ):
         assert (
             "PENSTOCK_NOTIFIER_NOTIFY_ALLOW"
             in refused(ann, stream.format(url), "E_NOTIFY_TARGET").hint
@@ -163,6 +169,9 @@ def test_root_does_not_notify_the_mesh(mesh: RunningMesh, root: Connection) -> N
     for port in ports(mesh).values():
         text = f"CREATE STREAM s INTO r AS SELECT _wstart, count(*) c FROM t INTERVAL(1s) NOTIFY ('ws://127.0.0.1:{port}') ON ('WINDOW_CLOSE')"
         refused(root, text, "E_NOTIFY_TARGET")
+    for topic in (*names.BUILT_IN_TOPICS, "in.other", "__consumer_offsets"):
+        text = f"CREATE STREAM s INTO r AS SELECT _wstart, count(*) c FROM t INTERVAL(1s) NOTIFY ('kafka://{topic}') ON ('WINDOW_CLOSE')"
+        refused(root, text, "E_NOTIFY_URL")
 
 
 def test_a_port_that_is_no_kafka_is_not_quoted(mesh: RunningMesh, root: Connection) -> None:

@@ -184,8 +184,8 @@ class StreamParser(DdlParser):
         return TargetTag(name, kind, self.string() if self.take("COMMENT") else None, offset)
 
     def _notify(self, positions: dict[str, int]) -> NotifyClause:
-        """`NOTIFY [('url', …)] ON ('event', …) [NOTIFY_HISTORY 0|1] [ON_FAILURE DROP|PAUSE]
-        [SIGNED_BY 'key']`, the last three in any order
+        """`NOTIFY [('url', …)] ON ('event', …) [WHERE condition] [NOTIFY_HISTORY 0|1]
+        [ON_FAILURE DROP|PAUSE] [SIGNED_BY 'key']`, the last three in any order
         """
         self._once("NOTIFY", positions)
         urls = (
@@ -195,6 +195,7 @@ class StreamParser(DdlParser):
         )
         self.expect("ON")
         events = self.list_in_parentheses(self._string_with_offset)
+        where = self.condition() if self.take("WHERE") else None
         history: bool | None = None
         failure: Literal["drop", "pause"] | None = None
         signed_by: str | None = None
@@ -216,6 +217,7 @@ class StreamParser(DdlParser):
             tuple(o for _, o in urls),
             tuple(o for _, o in events),
             signed_by,
+            where,
         )
 
     def _string_with_offset(self) -> tuple[str, int]:

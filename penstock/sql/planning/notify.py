@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from penstock import names
 from penstock.sql.plan import Notify
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.statements import CreateStream, NotifyClause
@@ -15,7 +16,7 @@ MAX_URL_BYTES = 127
 #: of http:// and https://: makers of webhooks put long tokens into them
 MAX_WEB_BYTES = 2000
 _WEB = ("http", "https")
-_SCHEMES = ("ws", "wss", *_WEB)
+_SCHEMES = ("ws", "wss", *_WEB, "kafka")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f-\x9f]")
 #: what a request's first line or its Host cannot have
 _NOT_IN_REQUESTS = re.compile(r'[^!-~]|["<>\\^`{|}]')
@@ -24,7 +25,7 @@ _KEY_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}")
 
 
 def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
-    """The NOTIFY clause, checked."""
+    """Return the NOTIFY clause, checked, without its condition."""
     clause = statement.notify
     if clause is None:
         return None
@@ -90,6 +91,8 @@ def _scheme(url: str) -> str:
 
 def _problem(url: str) -> str | None:
     """Return what is wrong with *url*, or None for an address that we can connect to."""
+    if _scheme(url) == "kafka":
+        return _problem_of_topic(url)
     wrong = _problem_of_text(url, _scheme(url) in _WEB)
     if wrong is not None:
         return wrong
@@ -110,6 +113,18 @@ def _problem(url: str) -> str | None:
         return "the address has no port"
     if parts.fragment:
         return "the address has a fragment (#…)"
+    return None
+
+
+def _problem_of_topic(url: str) -> str | None:
+    """Return what is wrong with *url*, which is `kafka:…`."""
+    _, slashes, topic = url.partition("://")
+    if not slashes or not topic:
+        return "the address has no topic"
+    if not names.is_topic_name(topic):
+        return "kafka:// and the name of a topic is all that the address can have"
+    if names.is_own_topic(topic):
+        return "the topic is, or could be, one of Penstock's or Kafka's own"
     return None
 
 

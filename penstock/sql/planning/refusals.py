@@ -298,7 +298,7 @@ REFUSALS: dict[str, Refusal] = {
         "use INTERVAL, SESSION, STATE_WINDOW or EVENT_WINDOW",
     ),
     "E_NOTIFY_URL": Refusal(
-        "NOTIFY", "{what}", "write ws://host:port/path, wss://host:port/path or https://host/path"
+        "NOTIFY", "{what}", "write ws://host:port/path, https://host/path or kafka://topic"
     ),
     "E_NOTIFY_KEY": Refusal(
         "SIGNED_BY",
@@ -309,6 +309,7 @@ REFUSALS: dict[str, Refusal] = {
     "E_NOTIFY_EVENT": Refusal(
         "NOTIFY", "there is no event '{event}'", "write 'WINDOW_OPEN', 'WINDOW_CLOSE' or both"
     ),
+    "E_NOTIFY_WHERE": Refusal("NOTIFY … WHERE", "{what}", "{hint}"),
     "E_NOTIFY_WINDOW": Refusal(
         "NOTIFY",
         "events are those of windows, and this stream has none",

@@ -55,6 +55,7 @@ def _notify(notify: st.NotifyClause | None) -> str | None:
         parenthesis(map(quote_string, notify.urls)) if notify.urls else None,
         "ON",
         parenthesis(map(quote_string, notify.on)),
+        None if notify.where is None else f"WHERE {to_sql(notify.where)}",
         flag("NOTIFY_HISTORY", notify.history),
         optional("ON_FAILURE", notify.on_failure and notify.on_failure.upper()),
         None if notify.signed_by is None else f"SIGNED_BY {quote_string(notify.signed_by)}",

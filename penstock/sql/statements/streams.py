@@ -61,6 +61,8 @@ class NotifyClause:
     on_offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
     #: name of the key that signs requests
     signed_by: str | None = None
+    #: which windows are told of
+    where: exp.Expr | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -706,6 +706,10 @@ REFUSED: list[tuple[str, str]] = [
         f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ('ws://h:1') ON ('WINDOW_INVALIDATION')",
     ),
     (
+        "E_NOTIFY_WHERE",
+        f"INTO o {AS} FROM met INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE') WHERE now > _wstart",
+    ),
+    (
         "E_NOTIFY_WINDOW",
         "TRIGGER AT_ONCE INTO o AS SELECT ts, a FROM d1 NOTIFY ('ws://h:1') ON ('WINDOW_OPEN')",
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from sqlglot import exp
 
 from penstock.sql import parse, parse_one, render
 from penstock.sql.plan import Duration, Trigger
@@ -450,6 +451,15 @@ stream_options = some.builds(
     some.none() | some.integers(0, 10**9),
     some.none() | some.integers(0, 10**9),
 )
+
+
+def _expression(text: str) -> exp.Expr:
+    found = parse_one(f"SELECT {text}")
+    assert isinstance(found, Query)
+    expression: exp.Expr = found.query.expressions[0]
+    return expression
+
+
 notifies = some.builds(
     NotifyClause,
     some.lists(texts, max_size=2).map(tuple),
@@ -457,6 +467,7 @@ notifies = some.builds(
     some.none() | flags,
     some.none() | some.sampled_from(["drop", "pause"]),
     signed_by=some.none() | texts,
+    where=some.none() | expressions.map(_expression),
 )
 
 
@@ -464,9 +475,7 @@ notifies = some.builds(
 def streams(draw: Any) -> CreateStream:
     query = parse_one(draw(queries))
     assert isinstance(query, Query)
-    subtable = (
-        parse_one(f"SELECT {draw(expressions)}").query.expressions[0] if draw(flags) else None
-    )  # type: ignore[attr-defined]
+    subtable = _expression(draw(expressions)) if draw(flags) else None
     return CreateStream(
         stream=draw(tables),
         target=draw(tables),

@@ -41,6 +41,8 @@ NOTIFY = (
 )
 ADDRESSES = [
     "'wss://ann:hunter2@hook.example:8443/in'",
+    "'kafka://ann:hunter2@broker/topic'",
+    "'kafka://topic?hunter2'",
     "'ws://h:1/in?token=hunter2'",
     "'WS://h:1?hunter2'",
     "'ws://h:1/T0AB12/hunter2hunter2'",
@@ -80,6 +82,7 @@ def test_an_address_shows_neither_password_nor_token(address: str) -> None:
         "'ws://[::1]:80/'",
         "'ws://10.0.0.1:80'",
         "'https://hook.example.com/in/v1/latest'",
+        "'kafka://Alerts.eu_2-x', \"KAFKA://t\"",
     ],
 )
 def test_the_rest_of_an_address_stays(address: str) -> None:
@@ -89,8 +92,9 @@ def test_the_rest_of_an_address_stays(address: str) -> None:
 def test_web_addresses_are_secret_in_statements_about_streams_only() -> None:
     row = "INSERT INTO t VALUES (1, 'https://h/page?id=hunter2')"
     assert hide(row) == mask(row) == row
-    misspelt = NOTIFY.replace("NOTIFY (", "NOTIFI (").format("'https://h/x?k=hunter2'")
-    assert "hunter2" not in hide(misspelt) and "hunter2" not in mask(misspelt)
+    for address in ("'https://h/x?k=hunter2'", "'kafka://u:hunter2@h'"):
+        misspelt = NOTIFY.replace("NOTIFY (", "NOTIFI (").format(address)
+        assert "hunter2" not in hide(misspelt) and "hunter2" not in mask(misspelt)
 
 
 def test_hiding_takes_time_that_grows_with_the_text_only() -> None:

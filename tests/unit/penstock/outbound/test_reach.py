@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from penstock import names
 from penstock.auth.access import Access
 from penstock.catalog.model import Grant, User
 from penstock.catalog.view import Catalog
@@ -215,7 +216,7 @@ def test_the_mesh_itself_is_refused_for_everybody(
         if host != "localhost":  # a name is resolved by the notifier, when it connects
             with pytest.raises(TargetRefused):
                 reach.check_notify(
-                    endpoint(f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}")
+                    f"ws://[{host}]:{port}" if ":" in host else f"ws://{host}:{port}"
                 )
 
 
@@ -302,18 +303,59 @@ async def test_a_host_that_is_not_listed_is_reached_for_users_with_admin_only() 
 
 @pytest.mark.parametrize("maker", ["ann", "dropped"])
 def test_notify_is_for_users_with_admin_until_the_operator_names_a_host(maker: str) -> None:
-    target = endpoint("ws://hook.example.com:80")
+    target = "ws://hook.example.com:80"
     with pytest.raises(TargetRefused) as refused:
         outbound().reach(maker).check_notify(target)
     assert "PENSTOCK_NOTIFIER_NOTIFY_ALLOW" in refused.value.hint
     outbound("*.example.com").reach(maker).check_notify(target)
     outbound().reach("boss").check_notify(target)
-    elsewhere = endpoint("ws://10.0.0.1:80")
+    elsewhere = "ws://10.0.0.1:80"
     outbound("*.example.com").reach("boss").check_notify(elsewhere)
     with pytest.raises(TargetRefused):
         outbound("*.example.com").reach(maker).check_notify(elsewhere)
     with pytest.raises(TargetRefused):
-        outbound("*.example.com").reach("boss").check_notify(endpoint("ws://169.254.169.254:80"))
+        outbound("*.example.com").reach("boss").check_notify("ws://169.254.169.254:80")
+
+
+@pytest.mark.parametrize("maker", ["ann", "dropped"])
+def test_a_topic_is_for_users_with_admin_until_the_operator_lists_it(maker: str) -> None:
+    target = "kafka://Alerts.eu"
+    outbound().reach("boss").check_notify(target)
+    outbound("kafka://Alerts.*").reach(maker).check_notify(target)
+    for patterns in ((), ("*",), ("Alerts.eu",), ("kafka://alerts.*",), ("kafka://Alerts",)):
+        with pytest.raises(TargetRefused) as refused:
+            outbound(*patterns).reach(maker).check_notify(target)
+        assert refused.value.message == "kafka://Alerts.eu may not be notified"
+        assert "PENSTOCK_NOTIFIER_NOTIFY_ALLOW" in refused.value.hint
+    # topics that are listed open no host
+    with pytest.raises(TargetRefused):
+        outbound("kafka://*").reach(maker).check_notify("ws://hook.example.com:80")
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        *names.BUILT_IN_TOPICS,
+        names.NOTIFIER_CURSORS,
+        names.ingest_topic("power"),
+        names.ingest_topic("power", "own"),
+        names.ingest_topic("power", generation=2),
+        "__consumer_offsets",
+        "_schemas",
+        # would keep the topic of a database `power` from being made
+        "in_power",
+        "PENSTOCK_events",
+        "..",
+        "a b",
+        "",
+        "a/b",
+        "u:secret@host",
+    ],
+)
+def test_topics_of_the_mesh_are_nobodys_target(topic: str) -> None:
+    with pytest.raises(TargetRefused) as refused:
+        outbound("kafka://*").reach("root").check_notify(f"kafka://{topic}")
+    assert "secret" not in str(refused.value)
 
 
 # ---------------------------------------------------------------- what a foreign port answers

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from penstock.outbound.targets import AllowList, TargetRefused, endpoint, resolve
+from penstock.outbound.targets import AllowList, TargetRefused, endpoint, label_of, resolve
 
 
 def permits(patterns: list[str], host: str, address: str) -> bool:
@@ -80,6 +80,8 @@ def test_web_addresses_have_a_port_of_their_own() -> None:
 
 def test_label_shows_nothing_secret() -> None:
     assert endpoint("wss://user:secret@h.example:8443/path?key=foo").label == "wss://h.example:8443"
+    assert label_of("kafka://Alerts.eu") == "kafka://Alerts.eu"
+    assert label_of("kafka://u:secret@b/t") == "an address that cannot be read"
 
 
 async def test_resolved_address_is_checked() -> None:

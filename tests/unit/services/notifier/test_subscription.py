@@ -16,7 +16,7 @@ from penstock.types import ColumnType
 from services.notifier import subscription
 from services.notifier.subscription import EventSubscription, RowSubscription
 
-from .kit import event, piece, record
+from .kit import entry, event, piece, record
 
 COLUMNS = (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT")))
 TAGS = (Column("g", ColumnType("INT")),)
@@ -165,12 +165,12 @@ def test_events_of_one_stream() -> None:
         encode(ControlRecord("barrier")),
         encode(record([event(table="d3")], offset=5)),
     ]
-    listener = EventSubscription(Cursor({0: 0}), 12)
+    listener = EventSubscription(Cursor({0: 0}), entry())
     message = listener.take(piece(values))
     assert message is not None and message.kind == "events"
     assert [e["tableName"] for e in json.loads(message.payload)] == ["d1", "D2", "d3"], (
         "the repeat of offset 4 is dropped"
     )
-    only = EventSubscription(Cursor({0: 0}), 12, ["d2"]).take(piece(values))
+    only = EventSubscription(Cursor({0: 0}), entry(), ["d2"]).take(piece(values))
     assert only is not None and only.count == 1
-    assert EventSubscription(Cursor({0: 6}), 12).take(piece(values)) is None
+    assert EventSubscription(Cursor({0: 6}), entry()).take(piece(values)) is None

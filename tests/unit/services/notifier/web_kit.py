@@ -153,14 +153,16 @@ class Delivering:
         self.one.follow(0, Mark(0), behind=False)
         self._offset = 0
 
-    def offer(self, *numbers: int, events: int = 1, padding: int = 0) -> None:
-        """One message of *events* events for each number, its first window start."""
+    def offer(self, *numbers: int, events: int = 1, padding: int = 0, groups: int = 1) -> None:
+        """One message of *events* events for each number, its first window start; of *groups* in
+        turn.
+        """
         for number in numbers:
             made = [
                 event(
                     windowStart=number + i,
                     eventTime=1733284887197,
-                    groupId="53",
+                    groupId=str(53 + (number + i) % groups),
                     **({"pad": "x" * padding} if padding else {}),
                 )
                 for i in range(events)
@@ -169,8 +171,7 @@ class Delivering:
             self._offset += 1
 
     def message(self, offset: int, events: list[dict[str, Any]]) -> NotifyMessage:
-        stream = entry(f"NOTIFY ('{self.target.url}') ON ('WINDOW_OPEN', 'WINDOW_CLOSE')")
-        packed = pack(stream, record(events, offset=offset), 0, offset, 1)
+        packed = pack(entry(), record(events, offset=offset), 0, offset, 1)
         assert packed is not None
         return packed
 

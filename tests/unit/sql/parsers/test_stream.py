@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.names import EVENT_NUMBER, EVENT_TIME
+from penstock.sql.compile import parse_expression
 from penstock.sql.dialect import to_sql
 from penstock.sql.parsers.stream import StreamParser
 from penstock.sql.plan import Duration, Trigger
@@ -127,6 +128,10 @@ def test_subtable_may_stand_before_tags() -> None:
             NotifyClause((), ("X",), False, "drop"),
         ),
         ("NOTIFY ON ('x') SIGNED_BY 'k'", NotifyClause((), ("X",), signed_by="k")),
+        (
+            "NOTIFY ON ('x') WHERE c > 5 AND s LIKE 'a%' NOTIFY_HISTORY 1",
+            NotifyClause((), ("X",), True, where=parse_expression("c > 5 AND s LIKE 'a%'")),
+        ),
     ],
 )
 def test_notify(text: str, wanted: NotifyClause) -> None:

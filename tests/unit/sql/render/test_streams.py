@@ -75,6 +75,15 @@ STATEMENTS: list[tuple[st.Statement, str]] = [
         stream(notify=st.NotifyClause((), ("WINDOW_OPEN", "WINDOW_CLOSE"))),
         f"CREATE STREAM d.s {TAIL} NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
     ),
+    (
+        stream(
+            notify=st.NotifyClause(
+                (), ("WINDOW_CLOSE",), True, where=parse_expression("`a b` > 5 AND c = 'x'")
+            )
+        ),
+        f"CREATE STREAM d.s {TAIL} NOTIFY ON ('WINDOW_CLOSE') WHERE `a b` > 5 AND c = 'x'"
+        " NOTIFY_HISTORY 1",
+    ),
     (st.Explain(statement=stream()), f"EXPLAIN CREATE STREAM d.s {TAIL}"),
     (st.Explain(statement=st.Query(query=query())), "EXPLAIN SELECT a FROM t"),
     (st.PauseStream(stream=S), "PAUSE STREAM d.s"),
