@@ -46,10 +46,11 @@ class TicketRequest:
 
     def to_bytes(self) -> bytes:
         """Return the ticket."""
-        kept = {"sql": self.sql, "database": self.database, "parameters": self.parameters}
+        more: dict[str, Any] = {"database": self.database, "parameters": self.parameters}
         if self.timezone != "UTC":
-            kept["timezone"] = self.timezone
-        return json.dumps({name: value for name, value in kept.items() if value}).encode()
+            more["timezone"] = self.timezone
+        kept = {name: value for name, value in more.items() if value}
+        return json.dumps({"sql": self.sql, **kept}).encode()
 
 
 def read_ticket(ticket: bytes) -> TicketRequest:

@@ -42,7 +42,7 @@ def connected(endpoint: tuple[str, bytes], user: str, password: str) -> Iterator
 def listed(endpoint: tuple[str, bytes], name: str, *fields: tuple[int, bytes]) -> pa.Table:
     """What a command gives to ann, who may read one table."""
     options = flight.FlightCallOptions(
-        headers=[(b"authorization", b"Bearer ann:anns password")], timeout=20
+        headers=[(b"authorization", b"Bearer ann:anns password")], timeout=60
     )
     with flight.FlightClient(f"grpc+tls://{endpoint[0]}", tls_root_certs=endpoint[1]) as client:
         descriptor = flight.FlightDescriptor.for_command(write_command(name, fields))
