@@ -175,7 +175,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 writer.write(prepared.bind(command, reader))
             elif command.name == prepared.UPDATE:
                 done = [change(request) for request in prepared.updates(command, reader)]
-                writer.write(flightsql.updated(sum(done)))
+                writer.write(flightsql.updated(-1 if -1 in done else sum(done)))
             elif command.name == _UPDATE:
                 request = TicketRequest(command.text(1) or "").in_database(caller.database)
                 writer.write(flightsql.updated(change(request)))

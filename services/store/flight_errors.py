@@ -10,7 +10,10 @@ import json
 
 import pyarrow.flight as flight
 
-from penstock.errors import AuthError, OverloadError, PenstockError
+from penstock.errors import AuthError, BusError, OverloadError, PenstockError, RemoteError
+
+#: errors after which the same call may be tried again
+_LATER = (OverloadError, BusError, RemoteError)
 
 
 class Unimplemented(NotImplementedError):
@@ -48,7 +51,7 @@ def internal(error: Exception) -> flight.FlightError:
 def flight_error(error: PenstockError) -> Exception:
     """Return *error* with the gRPC status that says whose turn it is."""
     told = json.dumps(error.to_dict())
-    if isinstance(error, OverloadError) or error.code in ("E_KAFKA_DOWN", "E_REDIS_DOWN"):
+    if isinstance(error, _LATER):
         return flight.FlightUnavailableError(told)  # type: ignore[no-any-return]
     if error.code == "E_AUTH":
         return flight.FlightUnauthenticatedError(told)  # type: ignore[no-any-return]

@@ -128,6 +128,23 @@ def test_prepared_statements_that_write(cursor: tuple[flight_sql.Cursor, _Gatewa
     assert [sql for sql, _ in state.asked[1:]] == ["DELETE FROM mine WHERE n = ?"] * 2
 
 
+@pytest.mark.parametrize("prepared", [False, True])
+def test_updates_say_how_many_rows_they_changed(
+    cursor: tuple[flight_sql.Cursor, _Gateway], prepared: bool
+) -> None:
+    made, state = cursor
+    statement = made.adbc_statement
+    statement.set_sql_query("INSERT INTO mine (n) VALUES (1)")
+    if prepared:
+        statement.prepare()
+    assert statement.execute_update() == 1
+    assert state.asked == [("INSERT INTO mine (n) VALUES (1)", "d")]
+    statement.set_sql_query("SHOW DATABASES")
+    if prepared:
+        statement.prepare()
+    assert statement.execute_update() == -1
+
+
 def test_errors_of_a_gateway_have_their_place_and_no_traceback(
     cursor: tuple[flight_sql.Cursor, _Gateway],
 ) -> None:
