@@ -78,7 +78,7 @@ def read_ingest(command: Command, database: str) -> Ingest:
 def definitions(ingest: Ingest, schema: pa.Schema) -> Iterator[st.Statement]:
     """Yield what is run before there are rows. Raises SchemaError."""
     if ingest.replace:
-        yield st.Drop(kind="TABLE", names=(ingest.name,), if_exists=(True,))
+        yield st.Drop(kind="table", names=(ingest.name,), if_exists=(True,))
     if ingest.create:
         columns = tuple(st.ColumnDef(f.name, _type(f)) for f in _time_first(schema))
         yield st.CreateTable(table=ingest.name, columns=columns, if_not_exists=ingest.append)
