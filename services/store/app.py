@@ -14,7 +14,11 @@ from penstock.runtime.clock import SystemClock
 from penstock.service import Service
 from services.store.external_rows import ExternalRows
 from services.store.flight import StoreServer
+from services.store.flight_answers import FlightAnswers
 from services.store.flight_connections import FlightConnections
+from services.store.flight_lists import FlightLists
+from services.store.flight_queries import FlightQueries
+from services.store.gateway_statements import GatewayStatements
 from services.store.intake import LogIntake
 from services.store.metrics import StoreMetrics
 from services.store.partitions import Partitions
@@ -45,9 +49,23 @@ def _serve(
     access = Access(lambda: catalog.catalog, settings.user)
     external_rows = ExternalRows(catalog, settings.data_dir, Outbound(settings, access))
     queries = Queries(partitions, Resolver(catalog, client, external_rows), _limits(settings))
+    gateway = GatewayStatements(
+        settings.gateway_url, timeout=settings.query_seconds, ca=settings.tls_ca
+    )
+    flight_queries = FlightQueries(
+        queries,
+        partitions,
+        access,
+        reached=catalog.wait_for,
+        own_writes_seconds=settings.own_writes_seconds,
+        max_queries=settings.max_queries_per_user,
+        timed=metrics.took.time,
+    )
     server = StoreServer(
         f"{'grpc+tls' if settings.tls_cert else 'grpc'}://{settings.host}:{settings.port}",
-        queries,
+        FlightAnswers(flight_queries, gateway),
+        FlightLists(lambda: catalog.catalog, access),
+        gateway,
         partitions,
         login=Login(
             lambda: catalog.catalog,
@@ -57,10 +75,6 @@ def _serve(
             settings.signing_key,
         ),
         access=access,
-        reached=catalog.wait_for,
-        own_writes_seconds=settings.own_writes_seconds,
-        max_queries=settings.max_queries_per_user,
-        timed=metrics.took.time,
         **tls.flight_server(settings),
     )
     threading.Thread(target=vital.run(server.serve), name="flight", daemon=True).start()
@@ -79,6 +93,7 @@ def _serve(
             return 1
     server.shutdown()
     connections.stop()
+    gateway.close()
     intake.stop()
     external_rows.close()
     return 0

@@ -145,6 +145,20 @@ class Execution:
             raise
 
 
+def schema_of(outputs: Sequence[Output]) -> pa.Schema:
+    """Return the schema of an answer, by the types of its columns alone."""
+    return pa.schema([_field_of(output) for output in outputs])
+
+
+def _field_of(output: Output) -> pa.Field:
+    if output.type.kind == "NULL":
+        return pa.field(output.name, pa.null())
+    kind = output.type.arrow(output.precision)
+    if pa.types.is_timestamp(kind):
+        kind = pa.timestamp(kind.unit)  # as DuckDB has it
+    return pa.field(output.name, kind, metadata={"type": str(output.type)})
+
+
 def _count_files(part: TablePart) -> int:
     return len(part.found)
 

@@ -1,310 +1,209 @@
-"""Arrow Flight: one SELECT per ticket, after the caller's own writes have arrived.
+"""Arrow Flight and Flight SQL: statements and lists, for any user.
 
-Ticket (JSON): {"sql": …, "database": …, "timezone": "UTC", "revision": 0, "after":
-{"topic:partition": offset}, "positions": false, "parameters": […] or {…}}; or the bare text of a
-SELECT. `revision` is that of the catalog which the caller knows; the parameters are for the
-placeholders of the SELECT, see `penstock.rows.parameters`. With `positions` the schema's metadata
-says, under `penstock.positions`, up to where the log was read. Errors travel as JSON of
-`PenstockError.to_dict` in the message, so that the gateway gives its caller the same code, line and
-column.
-`get_flight_info` takes a SELECT, bare or as a command of Flight SQL, and gives such a ticket. Every
-call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of the query.
-Gateways come as root, having asked for their caller's rights themselves.
+Every call needs `authorization: Basic …` or `Bearer …` of some user, and READ on each table of a
+query; the header `database` says in which database names without one are. Gateways come as root,
+having asked for their caller's rights themselves. With `positions` in its ticket, the schema's
+metadata of an answer says under `penstock.positions` up to where the log was read.
+
+Errors travel as JSON of `PenstockError.to_dict` in the message (`flight_errors`), so that a client
+has the same code, line and column as from a gateway.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.flight as flight
 
 from penstock.auth.access import Access
 from penstock.auth.login import Login
-from penstock.catalog.model import Table
-from penstock.errors import AuthError, BusError, OverloadError, PenstockError
-from penstock.rows.parameters import decode
+from penstock.errors import PenstockError
 from penstock.runtime import audit
-from penstock.runtime.limits import Open
 from penstock.runtime.log import get
-from services.store import flightsql, prepared
+from services.store import flightsql, ingest, prepared
+from services.store.flight_answers import FlightAnswers
+from services.store.flight_errors import (
+    Refused,
+    Unimplemented,
+    bad_request,
+    flight_error,
+    internal,
+    unimplemented,
+)
+from services.store.flight_lists import FlightLists
+from services.store.flight_login import Credentials, Handshake, address_of, caller_of, user_of
+from services.store.flight_tickets import TicketRequest, read_ticket
+from services.store.flightsql import Command
+from services.store.gateway_statements import GatewayStatements
 from services.store.partitions import Partitions
-from services.store.query import Queries
 
 log = get(__name__)
-#: stands for the address of who shakes hands
-_HANDSHAKES = "handshake"
 #: actions of Flight SQL
 _CREATE = "CreatePreparedStatement"
 _CLOSE = "ClosePreparedStatement"
-
-
-class Unimplemented(NotImplementedError):
-    """A call that there is not.
-
-    Arrow sends the traceback of what a server raises to the client, except where none can be made:
-    `traceback` gives up on an exception that does not tell its cause.
-    """
-
-    @property
-    def __cause__(self) -> BaseException | None:  # type: ignore[override]
-        raise AttributeError("not told")
-
-
-class _Caller(flight.ServerMiddleware):  # type: ignore[misc]
-    """What a call came with. Who sent it is asked where its peer is known, in the call itself."""
-
-    def __init__(self, given: str, answer: str | None) -> None:
-        super().__init__()
-        self.given = given
-        self._answer = answer
-
-    def sending_headers(self) -> dict[str, str]:
-        return {} if self._answer is None else {"authorization": self._answer}
-
-
-class _Handshake(flight.ServerAuthHandler):  # type: ignore[misc]
-    """Lets clients shake hands that do so before they ask; who they are is known from the header,
-    there as everywhere.
-    """
-
-    def authenticate(self, outgoing: Any, incoming: Any) -> None:
-        """Nothing is exchanged."""
-
-    def is_valid(self, token: bytes) -> str:
-        return ""
-
-
-class _Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Takes the credentials of each call, and answers handshakes.
-
-    A handshake does not tell its peer's address. Wrong ones are counted together, apart from those
-    of calls.
-    """
-
-    def __init__(self, login: Login) -> None:
-        super().__init__()
-        self._login = login
-
-    def start_call(self, info: Any, headers: Mapping[str, list[str]]) -> _Caller:
-        given = next((v[0] for k, v in headers.items() if k.lower() == "authorization" and v), "")
-        if info.method != flight.FlightMethod.HANDSHAKE:
-            return _Caller(given, None)
-        user = _admit(self._login, given, _HANDSHAKES)
-        # what a handshake answers is sent along with every call from then on
-        return _Caller(given, self._answer(user, given))
-
-    def _answer(self, user: str, given: str) -> str:
-        """What to send from now on: a token for who came with a password. Raises FlightError."""
-        if not given.lower().startswith("basic "):
-            return given
-        try:
-            return f"Bearer {self._login.token(user, where=_HANDSHAKES)}"
-        except PenstockError as gone:
-            raise flight.FlightUnauthenticatedError(f"E_AUTH: {gone.message}") from None
+#: commands
+_QUERY = "CommandStatementQuery"
+_UPDATE = "CommandStatementUpdate"
 
 
 class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
-    """`do_get` answers a SELECT; `do_action("positions")` says how far every partition has been
-    read.
-    """
+    """`do_get` answers a statement; `do_put` takes rows and statements that change something."""
 
     def __init__(
         self,
         location: str,
-        queries: Queries,
+        answers: FlightAnswers,
+        lists: FlightLists,
+        gateway: GatewayStatements,
         partitions: Partitions,
         *,
         login: Login,
         access: Access,
-        reached: Callable[[int, float], object],
-        own_writes_seconds: float,
-        max_queries: int = 0,
-        timed: Callable[[], AbstractContextManager[object]] = nullcontext,
         **options: Any,
     ) -> None:
-        """
-        Args:
-            reached: waits until the catalog is of a revision, for so many seconds at most
-                (`CatalogReader.wait_for`).
-            max_queries: of one user at a time; 0: as many as come.
-            timed: what measures how long a query takes.
-        """
         super().__init__(
             location,
-            auth_handler=_Handshake(),
-            middleware={"credentials": _Credentials(login)},
+            auth_handler=Handshake(),
+            middleware={"credentials": Credentials(login)},
             **options,
         )
-        self._login = login
-        self._reached = reached
-        self._access = access
-        self._timed = timed
-        self._open = Open(max_queries)
-        self._lock = threading.Lock()
-        self._queries = queries
+        self._answers = answers
+        self._lists = lists
+        self._gateway = gateway
         self._partitions = partitions
-        self._patience = own_writes_seconds
+        self._login = login
+        self._access = access
+
+    # ---------------------------------------------------------------- rows
 
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
-        """Where the rows of a query are: here, behind a ticket. The query runs when they are
-        fetched, and says its schema then.
+        """Where the rows of a statement are: here, behind a ticket. It runs when they are fetched,
+        and says its schema then.
         """
-        self._user(context)
-        if descriptor.descriptor_type != flight.DescriptorType.CMD:
-            raise Unimplemented("descriptors are commands")
-        command = descriptor.command
+        user = user_of(self._login, context)
+        with _told(context, user, "command"):
+            asked = _asked(context, descriptor)
+            schema = None
+            if isinstance(asked, Command):
+                schema = self._lists.schema(self._list(asked))
+                ticket = descriptor.command
+            else:
+                ticket = asked.to_bytes()
+            return flight.FlightInfo(
+                schema, descriptor, [flight.FlightEndpoint(ticket, [])], -1, -1
+            )
+
+    def get_schema(
+        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+    ) -> flight.SchemaResult:
+        """Return the schema of what a command gives."""
         try:
-            ticket = flightsql.ticket_of(command) if command[:1] == b"\n" else command
-            request = _request(ticket)
-        except NotImplementedError as error:
-            raise Unimplemented(str(error)) from None
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise _bad_request(f"bad command: {error}") from None
-        return flight.FlightInfo(
-            None, descriptor, [flight.FlightEndpoint(_ticket(request), [])], -1, -1
-        )
+            user = user_of(self._login, context)
+            with _told(context, user, "command"):
+                asked = _asked(context, descriptor)
+                if isinstance(asked, Command):
+                    return flight.SchemaResult(self._lists.schema(self._list(asked)))
+                given = caller_of(context).given
+                schema = self._answers.describe(user, given, asked)
+                return flight.SchemaResult(pa.schema([]) if schema is None else schema)
+        except flight.FlightError as error:
+            # here, of all calls, pyarrow sends the tracebacks of its own errors
+            raise Refused(str(error)) from None
 
     def do_get(
         self, context: flight.ServerCallContext, ticket: flight.Ticket
     ) -> flight.RecordBatchStream:
-        user = self._user(context)
-        try:
-            request = _request(ticket.ticket)
-            self._await(int(request.get("revision") or 0), request.get("after") or {})
-            database = request.get("database") or ""
-            timezone = request.get("timezone") or "UTC"
-            permit = None if user == self._access.root else lambda *what: self._permit(user, *what)
-            with self._running(user), self._timed():
-                table = self._queries.run(
-                    request["sql"],
-                    database,
-                    timezone,
-                    parameters=decode(request.get("parameters")),
-                    positions=bool(request.get("positions")),
-                    permit=permit,
-                )
-            return flight.RecordBatchStream(table)
-        except PenstockError as error:
-            if error.code == "E_FORBIDDEN":
-                audit.note_refusal(user, _address(context), error)
-            raise _flight_error(error) from None
-        except (KeyError, ValueError, TypeError) as error:
-            raise _bad_request(f"bad ticket: {error}") from None
-        except flight.FlightError:
-            raise
-        except Exception as error:
-            log.exception("query failed")
-            raise flight.FlightServerError(
-                json.dumps(
-                    {"code": "E_INTERNAL", "message": f"query failed: {type(error).__name__}"}
-                )
-            ) from None
+        user = user_of(self._login, context)
+        with _told(context, user, "ticket"):
+            if flightsql.is_command(ticket.ticket):
+                command = self._list(flightsql.read_command(ticket.ticket))
+                return flight.RecordBatchStream(self._lists.table(user, command))
+            caller = caller_of(context)
+            request = read_ticket(ticket.ticket).in_database(caller.database)
+            return flight.RecordBatchStream(self._answers.rows(user, caller.given, request))
 
-    @contextmanager
-    def _running(self, user: str) -> Iterator[None]:
-        """Count one more query of *user*; gateways have limits of their own. Raises
-        OverloadError.
-        """
-        if user == self._access.root:
-            yield
-            return
-        with self._lock:
-            self._open.enter(user)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._open.leave(user)
+    def _list(self, command: Command) -> Command:
+        """Return a command that asks for a list. Raises Unimplemented."""
+        if self._lists.knows(command):
+            return command
+        raise unimplemented(f"{command.name} is not served")
 
-    def _permit(self, user: str, database: str, name: str, table: Table | None) -> None:
-        if table is None:
-            self._access.require_named(user, "READ", database, name)
-        else:
-            self._access.require(user, "READ", table, f"{database}.{name}")
-
-    def _await(self, revision: int, after: Mapping[str, int]) -> None:
-        """Read your own writes: wait until every definition the caller knows is here, and every
-        record it names is in the tail.
-        """
-        hint = "try again; `penstock status` shows the lag"
-        try:
-            self._reached(revision, self._patience)
-        except BusError as behind:
-            raise OverloadError("the store is behind", detail=behind.detail, hint=hint) from None
-        for place, offset in after.items():
-            topic, _, partition = place.rpartition(":")
-            if not self._partitions.wait_for(topic, int(partition), int(offset), self._patience):
-                raise OverloadError(
-                    "the store is behind",
-                    detail=f"{topic}[{partition}] has not reached offset {offset}",
-                    hint=hint,
-                )
+    # ---------------------------------------------------------------- prepared statements, writes
 
     def do_action(
         self, context: flight.ServerCallContext, action: flight.Action
     ) -> list[flight.Result]:
-        user = self._user(context)
-        if action.type == _CREATE:
-            try:
-                return [flight.Result(prepared.create(action.body.to_pybytes()))]
-            except (ValueError, RecursionError) as error:
-                raise _bad_request(f"bad action: {error}") from None
-        if action.type == _CLOSE:
-            return []
-        if action.type != "positions":
-            # drivers of Flight SQL go on without what is not implemented
-            raise Unimplemented(
-                json.dumps({"code": "E_REQUEST", "message": f"no action {action.type}"})
-            )
-        try:
+        user = user_of(self._login, context)
+        with _told(context, user, "action"):
+            if action.type == _CREATE:
+                return [flight.Result(self._prepare(context, user, action.body.to_pybytes()))]
+            if action.type == _CLOSE:
+                return []
+            if action.type != "positions":
+                # drivers of Flight SQL go on without what is not implemented
+                raise unimplemented(f"no action {action.type}")
             self._access.require(user, "READ", None)
-        except AuthError as error:
-            raise _flight_error(error) from None
-        positions = {f"{t}:{p}": tail.next for (t, p), tail in self._partitions.tails().items()}
-        return [flight.Result(json.dumps(positions).encode())]
+            positions = {f"{t}:{p}": tail.next for (t, p), tail in self._partitions.tails().items()}
+            return [flight.Result(json.dumps(positions).encode())]
+
+    def _prepare(self, context: flight.ServerCallContext, user: str, body: bytes) -> bytes:
+        caller = caller_of(context)
+        request = TicketRequest(flightsql.prepared_query(body)).in_database(caller.database)
+        parameters = self._answers.parameters(user, request)
+        answer = self._answers.describe(user, caller.given, request)
+        return prepared.created(request, answer, parameters)
+
+    def do_put(
+        self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
+    ) -> None:
+        """Take values for a prepared statement, a statement that changes something, or rows."""
+        user = user_of(self._login, context)
+        with _told(context, user, "command or rows"):
+            if descriptor.descriptor_type != flight.DescriptorType.CMD:
+                raise unimplemented("descriptors are commands")
+            command = flightsql.read_command(descriptor.command)
+            caller = caller_of(context)
+            change = partial(self._answers.change, user, caller.given)
+            if command.name == prepared.QUERY:
+                writer.write(prepared.bind(command, reader))
+            elif command.name == prepared.UPDATE:
+                done = [change(request) for request in prepared.updates(command, reader)]
+                writer.write(flightsql.updated(-1 if -1 in done else sum(done)))
+            elif command.name == _UPDATE:
+                request = TicketRequest(command.text(1) or "").in_database(caller.database)
+                writer.write(flightsql.updated(change(request)))
+            elif command.name == ingest.COMMAND:
+                count = self._ingest(command, reader, caller.given, caller.database)
+                writer.write(flightsql.updated(count))
+            else:
+                raise unimplemented(f"{command.name} is not served")
+
+    def _ingest(self, command: Command, reader: Any, given: str, database: str) -> int:
+        wanted = ingest.read_ingest(command, database)
+        for statement in ingest.definitions(wanted, reader.schema):
+            self._gateway.define(given, statement, wanted.database)
+        send = partial(self._gateway.write, given, wanted.database, wanted.table)
+        return ingest.write((chunk.data for chunk in reader), send)
+
+    # ---------------------------------------------------------------- other calls
 
     def list_actions(self, context: flight.ServerCallContext) -> list[tuple[str, str]]:
-        self._user(context)
+        user_of(self._login, context)
         return [
             ("positions", "next offset of every partition the store reads"),
-            (_CREATE, "a SELECT with placeholders"),
+            (_CREATE, "a statement with placeholders"),
             (_CLOSE, "nothing is kept of a prepared statement"),
         ]
 
     def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:
         raise self._not_here(context, "list_flights")
-
-    def get_schema(
-        self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
-    ) -> Any:
-        # pyarrow sends tracebacks of its own errors here, too; there is nothing to be known about
-        # who asks
-        raise Unimplemented(
-            json.dumps({"code": "E_REQUEST", "message": "no get_schema: do_get tells it"})
-        )
-
-    def do_put(
-        self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
-    ) -> None:
-        """Take the values for a prepared statement."""
-        self._user(context)
-        if descriptor.descriptor_type != flight.DescriptorType.CMD:
-            raise Unimplemented("descriptors are commands")
-        try:
-            writer.write(prepared.bind(descriptor.command, reader))
-        except PenstockError as error:
-            raise _flight_error(error) from None
-        except NotImplementedError as error:
-            raise Unimplemented(str(error)) from None
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise _bad_request(f"bad parameters: {error}") from None
 
     def do_exchange(
         self, context: flight.ServerCallContext, descriptor: Any, reader: Any, writer: Any
@@ -312,56 +211,44 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         raise self._not_here(context, "do_exchange")
 
     def _not_here(self, context: flight.ServerCallContext, call: str) -> Unimplemented:
-        self._user(context)
-        return Unimplemented(
-            json.dumps({"code": "E_REQUEST", "message": f"no {call}: rows come over do_get"})
-        )
-
-    def _user(self, context: flight.ServerCallContext) -> str:
-        """Return who makes a call; every call asks before anything else. Raises FlightError."""
-        return _admit(self._login, context.get_middleware("credentials").given, _address(context))
+        user_of(self._login, context)
+        return unimplemented(f"no {call}: rows come over do_get")
 
 
-def _admit(login: Login, given: str, where: str) -> str:
-    try:
-        return login.check(given, where=where)
-    except AuthError as wrong:
-        raise flight.FlightUnauthenticatedError(f"E_AUTH: {wrong.message}") from None
-    except PenstockError as later:
-        raise flight.FlightUnavailableError(f"{later.code}: {later.message}") from None
-
-
-def _address(context: flight.ServerCallContext) -> str:
-    """Return the peer's address: `ipv4:10.0.0.1:5000` or `ipv6:[::1]:5000` without kind and
-    port.
+def _asked(
+    context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
+) -> TicketRequest | Command:
+    """Return the statement that a descriptor asks for, or a command for a list. Raises
+    ValueError, Unimplemented.
     """
-    peer = unquote(context.peer())
-    return peer.partition(":")[2].rpartition(":")[0].strip("[]") or peer
+    if descriptor.descriptor_type != flight.DescriptorType.CMD:
+        raise unimplemented("descriptors are commands")
+    database = caller_of(context).database
+    if not flightsql.is_command(descriptor.command):
+        return read_ticket(descriptor.command).in_database(database)
+    command = flightsql.read_command(descriptor.command)
+    if command.name == _QUERY:
+        return TicketRequest(command.text(1) or "").in_database(database)
+    return prepared.handle_of(command) if command.name == prepared.QUERY else command
 
 
-def _request(ticket: bytes) -> dict[str, Any]:
-    """What a ticket asks for; a bare SELECT is one, too, so that any Flight client can write it."""
-    text = ticket.decode()
-    request = json.loads(text) if text.lstrip().startswith("{") else {"sql": text}
-    if not isinstance(request.get("sql"), str):
-        raise ValueError("it has no sql")
-    return dict(request)
+@contextmanager
+def _told(context: flight.ServerCallContext, user: str, what: str) -> Iterator[None]:
+    """Raise whatever goes wrong in a call as Flight tells it.
 
-
-def _ticket(request: dict[str, Any]) -> bytes:
-    """Return the ticket of a query and its parameters."""
-    kept = {key: request[key] for key in ("sql", "parameters") if key in request}
-    return json.dumps(kept).encode()
-
-
-def _bad_request(message: str) -> flight.FlightServerError:
-    return flight.FlightServerError(json.dumps({"code": "E_REQUEST", "message": message}))
-
-
-def _flight_error(error: PenstockError) -> flight.FlightError:
-    kind = flight.FlightServerError
-    if isinstance(error, OverloadError):
-        kind = flight.FlightUnavailableError
-    elif isinstance(error, AuthError):
-        kind = flight.FlightUnauthorizedError
-    return kind(json.dumps(error.to_dict()))
+    Args:
+        what: the call was given, as errors name it.
+    """
+    try:
+        yield
+    except PenstockError as error:
+        if error.code == "E_FORBIDDEN":
+            audit.note_refusal(user, address_of(context), error)
+        raise flight_error(error) from None
+    except (flight.FlightError, Unimplemented):
+        raise
+    except (KeyError, ValueError, TypeError, RecursionError) as error:
+        raise bad_request(f"bad {what}: {error}") from None
+    except Exception as error:
+        log.exception("a call failed")
+        raise internal(error) from None

@@ -1,52 +1,104 @@
-"""Flight SQL, as far as a SELECT needs it: `CommandStatementQuery` becomes a ticket of ours, which
-`do_get` answers; so does a prepared statement, with values for its placeholders.
+"""Flight SQL's messages: commands and actions as bytes.
 
-Drivers (ADBC, and by it pandas, polars and DuckDB's users) wrap commands in protobuf's `Any`; the
-fields used here are strings of bytes, so this reads and writes those and nothing more. Refused, as
-not implemented: every other command. Drivers ask for what a server can do, and go on without.
+Drivers (ADBC's, Arrow's JDBC) wrap commands in protobuf's `Any`. What is read of them are numbers
+and strings of bytes, so this reads and writes those and nothing more.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 _PACKAGE = b"arrow.flight.protocol.sql."
-_QUERY = b"CommandStatementQuery"
-_PREPARED = b"CommandPreparedStatementQuery"
-_CREATE = b"ActionCreatePreparedStatementRequest"
+_URL = b"type.googleapis.com/"
+_CREATE = "ActionCreatePreparedStatementRequest"
 _CREATED = b"ActionCreatePreparedStatementResult"
 #: wire types of protobuf
 _VARINT = 0
 _BYTES = 2
+#: bits of a varint: of 64, as of negative numbers, which have all of them
+_MOST_BITS = 70
+Field = tuple[int, int | bytes]
 
 
-def ticket_of(command: bytes) -> bytes:
-    """The ticket of a `CommandStatementQuery`, or of a prepared statement: its handle.
+@dataclass(frozen=True)
+class Command:
+    """A command: its name without the package, and its fields in the order in which they came."""
 
-    Raises:
-        NotImplementedError: it is another command.
-        ValueError: it is no command of Flight SQL.
-    """
-    name, value = _unwrap(command)
-    if name == _PREPARED:
-        return value
-    if name == _QUERY:
-        return json.dumps({"sql": value.decode()}).encode()
-    raise NotImplementedError(f"{name.decode(errors='replace')} is not served: queries are")
+    name: str
+    fields: tuple[Field, ...] = ()
+
+    def content(self, number: int) -> bytes | None:
+        """Return the bytes of a field; None: it is not given. The last one counts."""
+        found = [value for at, value in self.fields if at == number and isinstance(value, bytes)]
+        return found[-1] if found else None
+
+    def text(self, number: int) -> str | None:
+        """Return a field's text; None: it is not given. Raises ValueError."""
+        found = self.content(number)
+        return None if found is None else found.decode()
+
+    def texts(self, number: int) -> list[str]:
+        """Return the texts of a field that may come several times. Raises ValueError."""
+        return [v.decode() for at, v in self.fields if at == number and isinstance(v, bytes)]
+
+    def number(self, number: int) -> int:
+        """Return a field's number; 0: it is not given."""
+        found = [value for at, value in self.fields if at == number and isinstance(value, int)]
+        return found[-1] if found else 0
+
+    def numbers(self, number: int) -> list[int]:
+        """Return numbers of a field that may come several times, packed or one by one. Raises
+        ValueError.
+        """
+        found: list[int] = []
+        for at, value in self.fields:
+            if at != number:
+                continue
+            if isinstance(value, int):
+                found.append(value)
+            else:
+                found += _packed(value)
+        return found
+
+    def message(self, number: int) -> Command:
+        """Return the message in a field; an empty one: it is not given. Raises ValueError."""
+        return Command("", tuple(_fields(self.content(number) or b"")))
+
+
+def read_command(message: bytes) -> Command:
+    """Read a command or an action's body in `Any`. Raises ValueError: it is none of Flight SQL."""
+    wrapped = Command("", tuple(_fields(message)))
+    name = (wrapped.content(1) or b"").rpartition(b"/")[2]
+    if not name.startswith(_PACKAGE):
+        raise ValueError("it is no command of Flight SQL")
+    kind = name.removeprefix(_PACKAGE).decode()
+    return Command(kind, tuple(_fields(wrapped.content(2) or b"")))
+
+
+def is_command(message: bytes) -> bool:
+    """Tell an `Any` from a ticket of ours, which is text."""
+    return message[:1] == b"\n"
 
 
 def prepared_query(body: bytes) -> str:
     """The text of an `ActionCreatePreparedStatementRequest`. Raises ValueError."""
-    name, value = _unwrap(body)
-    if name != _CREATE:
+    command = read_command(body)
+    if command.name != _CREATE:
         raise ValueError("it prepares no statement")
-    return value.decode()
+    return command.text(1) or ""
 
 
-def created(handle: bytes) -> bytes:
-    """An `ActionCreatePreparedStatementResult`."""
-    return _field(1, b"type.googleapis.com/" + _PACKAGE + _CREATED) + _field(2, _field(1, handle))
+def created(handle: bytes, answer: bytes, parameters: bytes) -> bytes:
+    """An `ActionCreatePreparedStatementResult`.
+
+    Args:
+        answer: the schema of what the statement gives, serialised; empty: it gives no rows.
+        parameters: the schema of its parameters.
+    """
+    fields = [_field(1, handle)]
+    fields += [_field(n, content) for n, content in ((2, answer), (3, parameters)) if content]
+    return _field(1, _URL + _PACKAGE + _CREATED) + _field(2, b"".join(fields))
 
 
 def bound(handle: bytes) -> bytes:
@@ -54,47 +106,60 @@ def bound(handle: bytes) -> bytes:
     return _field(1, handle)
 
 
-def _unwrap(message: bytes) -> tuple[bytes, bytes]:
-    """The name of a message in `Any`, and its first field. Raises ValueError."""
-    wrapped = dict(_fields(message))
-    name = wrapped.get(1, b"").rpartition(b"/")[2]
-    if not name.startswith(_PACKAGE):
-        raise ValueError("it is no command of Flight SQL")
-    return name.removeprefix(_PACKAGE), dict(_fields(wrapped.get(2, b""))).get(1, b"")
+def updated(count: int) -> bytes:
+    """A `DoPutUpdateResult`: how many rows a statement changed; -1: nobody knows."""
+    return bytes((1 << 3 | _VARINT,)) + _write_varint(count & (1 << 64) - 1)
+
+
+def write_command(name: str, fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
+    """Return a command in `Any`, whose fields are strings of bytes."""
+    value = b"".join(_field(number, content) for number, content in fields)
+    return _field(1, _URL + _PACKAGE + name.encode()) + _field(2, value)
 
 
 def _field(number: int, content: bytes) -> bytes:
     """A field that is a string of bytes."""
-    size = len(content)
-    head = bytearray((number << 3 | _BYTES,))
-    while size >= 0x80:
-        head.append(size & 0x7F | 0x80)
-        size >>= 7
-    head.append(size)
-    return bytes(head) + content
+    return _write_varint(number << 3 | _BYTES) + _write_varint(len(content)) + content
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Number and content of the fields that are strings of bytes. Raises ValueError."""
+def _write_varint(number: int) -> bytes:
+    written = bytearray()
+    while number >= 0x80:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+def _packed(content: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(content):
+        value, at = _varint(content, at)
+        yield value
+
+
+def _fields(message: bytes) -> Iterator[Field]:
+    """Number and content of all fields. Raises ValueError."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
-        number = tag >> 3
         kind = tag & 7
         if kind not in (_VARINT, _BYTES):
             raise ValueError("it has a field of a kind that no command has")
         value, at = _varint(message, at)
-        if kind == _BYTES:
-            if at + value > len(message):
-                raise ValueError("it ends within a field")
-            yield number, message[at : at + value]
-            at += value
+        if kind == _VARINT:
+            yield tag >> 3, value
+            continue
+        if at + value > len(message):
+            raise ValueError("it ends within a field")
+        yield tag >> 3, message[at : at + value]
+        at += value
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     """A number, and what comes behind it. Raises ValueError."""
     value = shift = 0
-    while at < len(message) and shift < 64:
+    while at < len(message) and shift < _MOST_BITS:
         byte = message[at]
         value = value | (byte & 0x7F) << shift
         at = at + 1

@@ -23,12 +23,14 @@ from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
+from penstock.sql.parser import read
 from penstock.sql.source import Source
 from penstock.sql.statements import Explain, Query
 from services.store.engine_errors import explain_call
 from services.store.execution import Execution
 from services.store.free_literals import FreeLiteral, Value, find_free, put_numbers
 from services.store.images import Images
+from services.store.parameter_types import stand_ins
 from services.store.partitions import Partitions
 from services.store.plans import AskedText, KnownQuery, Plan, Plans, asked_text, says_the_same
 from services.store.query_run import QueryRequest, QueryRun
@@ -114,6 +116,29 @@ class Queries:
             return table
         metadata = table.schema.metadata or {}
         return table.replace_schema_metadata({**metadata, POSITIONS: json.dumps(read_to)})
+
+    def describe(
+        self, sql: str, database: str, timezone: str = "UTC", *, permit: Permit | None = None
+    ) -> pa.Schema:
+        """Return the schema of what a SELECT gives, before its placeholders have values. Raises
+        SqlError, also where the schema depends on them.
+        """
+        statements = read(sql)
+        values = stand_ins(statements[0]) if len(statements) == 1 else None
+        statement = _one_statement(sql, values, timezone)
+        query = statement.statement if isinstance(statement, Explain) else statement
+        assert isinstance(query, Query)
+        if permit is not None:
+            self._check(query, database, permit)
+        request = QueryRequest(query, database, timezone)
+        with self._engine(lambda: query) as engine:
+            run = self._run_of(request, engine)
+            return run.explain().schema if isinstance(statement, Explain) else run.describe()
+
+    def find_table(self, database: str, name: str) -> Table | None:
+        """Return a table, or the supertable of a child table; None: there is none."""
+        found = self._resolver.find(database, name)
+        return None if found is None else found.table
 
     def _find(self, asked: AskedText) -> tuple[KnownQuery, tuple[Value, ...]] | None:
         """Return the plan of a query whose names mean what they meant when it was made, and the

@@ -24,7 +24,7 @@ from services.store import explain
 from services.store.binding import Context
 from services.store.clauses import write_clauses
 from services.store.computed_selects import ComputedSelects
-from services.store.execution import Execution
+from services.store.execution import Execution, schema_of
 from services.store.external_rows import ExternalRows
 from services.store.images import Images
 from services.store.known_functions import functions_of
@@ -126,6 +126,18 @@ class QueryRun:
             computed.kernels,
             self._execution.reaches(),
         )
+
+    def describe(self) -> pa.Schema:
+        """Return the schema of the answer; nothing is computed. Raises PenstockError,
+        duckdb.Error.
+        """
+        self._relations.computes = False
+        tables = self._request.statement.query.find_all(exp.Table)
+        if any(self.resolve(table).external is not None for table in tables):
+            # its rows stay where they are
+            return schema_of(self._bind(self._request.statement.query).outputs)
+        done, _ = self._translate()
+        return self._execution.answer(f"SELECT * FROM ({done.text}) LIMIT 0", done.outputs).schema
 
     def _answer_elsewhere(self) -> pa.Table | None:
         """Have the one deployment that all tables of the query are of answer it, if there is

@@ -76,6 +76,14 @@ def _cut(unit: int) -> Callable[[Row, str], Any]:
     return lambda row, _: None if row["ts"] is None else row["ts"] // unit * unit
 
 
+def _binned(length: int, origin: int) -> Callable[[Row, str], Any]:
+    def cut(row: Row, _: str) -> int | None:
+        ts = row["ts"]
+        return None if ts is None else (ts - origin) // length * length + origin
+
+    return cut
+
+
 def _cut_local(days: int) -> Callable[[Row, str], Any]:
     def cut(at: datetime) -> int | None:
         number = (at.date() - date(1970, 1, 1)).days // days * days
@@ -143,6 +151,11 @@ TIMES: list[Case] = [
     ("timetruncate(ts, 1d)", _cut_local(1)),
     ("timetruncate(ts, 1d, 0)", _cut(_DAY)),
     ("timetruncate(ts, 1w)", _cut_local(7)),
+    ("date_bin(15m, ts)", _cut(900_000)),
+    ("date_bin(7h, ts)", _cut(7 * 3_600_000)),
+    ("date_bin(2w, ts)", _cut(14 * _DAY)),
+    ("date_bin(7h, ts, 1710000000000)", _binned(7 * 3_600_000, 1_710_000_000_000)),
+    ("date_bin(1d, ts, '2024-01-01T06:00:00Z')", _binned(_DAY, 1_704_088_800_000)),
     ("date(ts)", _at(lambda at: at.strftime("%Y-%m-%d"))),
     (
         "date(w)",

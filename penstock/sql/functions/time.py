@@ -203,6 +203,46 @@ def timetruncate(call: FunctionCall) -> pl.Expr:
     return call[0] // step * step
 
 
+_bin_by_polars = polars_call("date_bin", (0,))
+
+
+def _duck_date_bin(args: Arguments, scope: QueryScope) -> exp.Expr:
+    """Cut a time column by DuckDB where bins begin in 1970; everything else is for polars."""
+    unit = args[0].duration if isinstance(args[0], DurationLiteral) else None
+    if unit is None or len(args) != 2 or not scope.is_time(args[1]):
+        return _bin_by_polars(args, scope)
+    # DuckDB counts in microseconds; what is refused is refused by polars
+    if unit.natural or unit.unit == "b" or unit.ticks(scope.precision) < 1:
+        return _bin_by_polars(args, scope)
+    length = exp.Literal.string(str(unit.ticks("us")))
+    size = exp.Interval(this=length, unit=exp.var("MICROSECOND"))
+    origin = exp.cast(exp.Literal.string("1970-01-01"), "TIMESTAMP")
+    return exp.Anonymous(this="time_bucket", expressions=[size, args[1], origin])
+
+
+@scalar("date_bin", "unit, time, time?", TIMESTAMP, duckdb=_duck_date_bin)
+def date_bin(call: FunctionCall) -> pl.Expr:
+    """The beginning of the bin that a time is in. Bins are as long as the unit, such as 15m, and
+    one of them begins at the third argument, else at the beginning of 1970 in UTC.
+    """
+    length = call.args[0].duration
+    if length is None:
+        return pl.lit(None, pl.Int64)
+    step = length.ticks(call.scope.precision)
+    if length.natural:
+        call.refuse(f"bins of {length} have several lengths", hint="count in days or weeks: 30d")
+    if step < 1:
+        call.refuse(
+            f"bins of {length} are finer than the database's precision {call.scope.precision}"
+            if length.value
+            else "a bin has a length"
+        )
+    if len(call) < 3:
+        return call[1] - call[1] % step
+    # remainders first: the difference of two times may have more than 64 bits
+    return call[1] - (call[1] % step - call[2] % step) % step
+
+
 @scalar(
     "date",
     "time",

@@ -22,6 +22,8 @@ from hypothesis import strategies as some
 from penstock.rows.parameters import Moment, Parameters
 from penstock.sql import parse, render
 from services.store import flightsql, prepared
+from services.store.flight_tickets import TicketRequest, read_ticket
+from services.store.flightsql import Command
 from tests.nightly import drawn
 from tests.unit.services.store.test_flight import served
 
@@ -33,6 +35,12 @@ class _Told:
         self, sql: str, database: str, timezone: str, *, parameters: Parameters | None, **_: Any
     ) -> pa.Table:
         return pa.table({"told": [render(s) for s in parse(sql, parameters, timezone)]})
+
+    def describe(self, *_: Any, **__: Any) -> pa.Schema:
+        return pa.schema([("told", pa.string())])
+
+    def find_table(self, database: str, name: str) -> None:
+        return None
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +110,16 @@ def test_a_driver_hears_what_is_wrong(
 def bound(sql: str, table: pa.Table) -> Any:
     """The ticket of a prepared statement with the values of *table*."""
     handle = json.dumps({"sql": sql}).encode()
-    name = b"type.googleapis.com/arrow.flight.protocol.sql.CommandPreparedStatementQuery"
-    command = flightsql._field(1, name) + flightsql._field(2, flightsql._field(1, handle))
+    command = flightsql.read_command(flightsql.write_command(prepared.QUERY, [(1, handle)]))
     chunks = iter(table.to_batches())
 
     class _Reader:
         def read_chunk(self) -> Any:
             return SimpleNamespace(data=next(chunks))
 
-    return json.loads(dict(flightsql._fields(prepared.bind(command, _Reader())))[1])
+    reader: Any = _Reader()
+    answer = Command("", tuple(flightsql._fields(prepared.bind(command, reader))))
+    return json.loads(answer.text(1) or "")
 
 
 def test_columns_are_names_where_the_statement_has_names() -> None:
@@ -137,13 +146,16 @@ def test_one_row_is_one_query() -> None:
 @given(some.binary())
 def test_bad_bytes_are_no_statement(body: bytes) -> None:
     with pytest.raises(ValueError):
-        prepared.create(body)
+        flightsql.prepared_query(body)
 
 
 @settings(max_examples=drawn(100), deadline=None)
 @given(some.text(some.characters(exclude_categories=["Cs"])))
 def test_a_handle_has_the_text_as_it_came(text: str) -> None:
-    name = b"type.googleapis.com/arrow.flight.protocol.sql.ActionCreatePreparedStatementRequest"
-    body = flightsql._field(1, name) + flightsql._field(2, flightsql._field(1, text.encode()))
-    answer = dict(flightsql._fields(prepared.create(body)))[2]
-    assert json.loads(dict(flightsql._fields(answer))[1]) == {"sql": text}
+    body = flightsql.write_command("ActionCreatePreparedStatementRequest", [(1, text.encode())])
+    request = TicketRequest(flightsql.prepared_query(body))
+    wrapped = Command("", tuple(flightsql._fields(prepared.created(request, None, pa.schema([])))))
+    answer = wrapped.message(2)
+    assert read_ticket(answer.content(1) or b"") == request
+    assert answer.content(2) is None
+    assert pa.ipc.read_schema(pa.py_buffer(answer.content(3) or b"")) == pa.schema([])

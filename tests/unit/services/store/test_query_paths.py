@@ -33,8 +33,8 @@ from penstock.sql.plan import Column
 from penstock.sql.relational import lower
 from penstock.sql.statements import CreateExternalStream, Query
 from penstock.types import ColumnType
-from services.store.flight import _request
-from services.store.flightsql import ticket_of
+from services.store.flight_tickets import read_ticket
+from services.store.flightsql import read_command, write_command
 from services.tables import filters
 from tests.nightly import drawn
 from tests.unit.services.store.test_query_property import (
@@ -114,24 +114,13 @@ def test_open_windows_are_read_by_a_checked_query_over_them_alone(text: str) -> 
         return
 
 
-def _field(number: int, value: bytes) -> bytes:
-    size = len(value)
-    head = b""
-    while size > 0x7F:
-        head += bytes([size & 0x7F | 0x80])
-        size >>= 7
-    return bytes([number << 3 | 2]) + head + bytes([size]) + value
-
-
 @given(SELECT)
 @settings(max_examples=drawn(60), deadline=None)
 def test_endpoints_of_flight_hand_on_the_text_as_it_came(text: str) -> None:
-    command = _field(
-        1, b"type.googleapis.com/arrow.flight.protocol.sql.CommandStatementQuery"
-    ) + _field(2, _field(1, text.encode()))
-    assert _request(ticket_of(command))["sql"] == text
-    assert _request(json.dumps({"sql": text}).encode())["sql"] == text
-    assert _request(text.encode())["sql"] == text
+    command = write_command("CommandStatementQuery", [(1, text.encode())])
+    assert read_command(command).text(1) == text
+    assert read_ticket(json.dumps({"sql": text}).encode()).sql == text
+    assert read_ticket(text.encode()).sql == text
 
 
 @given(SELECT, st.lists(HOSTILE_NAMES, min_size=2, max_size=3, unique_by=str.lower), HOSTILE_NAMES)
