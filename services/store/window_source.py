@@ -133,15 +133,21 @@ class WindowSource:
         # DuckDB takes NaN for whatever the statistics of a file say of its other values
         reals = {c.name.lower() for c in self.columns if c.type.kind in _REALS}
         named = {c.name.lower() for c in where.find_all(exp.Column)}
-        return f"{text} WHERE {self._condition(where, timezone)}", not named & reals
+        condition = self._condition(where, timezone)
+        if condition is None:
+            return text, False
+        return f"{text} WHERE {condition}", not named & reals
 
-    def _condition(self, where: exp.Expr, timezone: str) -> str:
-        """Return DuckDB's text of a bound condition."""
+    def _condition(self, where: exp.Expr, timezone: str) -> str | None:
+        """Return DuckDB's text of a bound condition; None: it needs functions that are made for a
+        query.
+        """
         name = self.table.name
         item = SelectItem(exp.Literal.number(1))
         plan = SelectPlan((item,), Scan(name, relation=name), where)
-        text = query(plan, Context(timezone, relations=frozenset((name,))))
-        return text.split(" WHERE ", 1)[1]
+        context = Context(timezone, relations=frozenset((name,)))
+        text = query(plan, context)
+        return None if context.needed else text.split(" WHERE ", 1)[1]
 
     def fetch(self, con: duckdb.DuckDBPyConnection, rows: str, moment: int) -> pl.DataFrame:
         """Return the rows in the kernels' input layout, at *moment* in nanoseconds."""
