@@ -81,21 +81,23 @@ def former_mesh(
     layout = Layout(data_dir)
     layout.make()
     command = [sys.executable, "-m", "penstock.cli", "up", "--plain", "--port-base", "auto"]
-    try:
-        with layout.log("supervisor").open("wb") as output:
-            supervisor = subprocess.Popen(
-                [*command, "--data-dir", str(data_dir)],
-                env={**os.environ, **environment, "PYTHONPATH": str(sources)},
-                cwd=sources,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGTERM),
-            )
-        yield FormerMesh(RunningMesh(layout, _settings(supervisor, layout)), supervisor)
-    finally:
-        stop_mesh(layout)
+    with (
+        layout.log("supervisor").open("wb") as output,
+        subprocess.Popen(
+            [*command, "--data-dir", str(data_dir)],
+            env={**os.environ, **environment, "PYTHONPATH": str(sources)},
+            cwd=sources,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        ) as supervisor,
+    ):
+        try:
+            yield FormerMesh(RunningMesh(layout, _settings(supervisor, layout)), supervisor)
+        finally:
+            stop_mesh(layout)
 
 
 def _settings(supervisor: subprocess.Popen[bytes], layout: Layout) -> Mapping[str, str]:
