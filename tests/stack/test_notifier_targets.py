@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 import penstock
 from penstock import names
 from penstock.client.connection import Connection
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import CONTAINERS, eventually
@@ -29,7 +30,11 @@ def client(mesh: RunningMesh) -> Iterator[Connection]:
     """A database with a supertable `m`."""
     database = unique("wh")
     with penstock.connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, database=database
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        database=database,
+        options=ConnectionOptions(timeout=150),
     ) as made:
         made.execute(f"CREATE DATABASE {database} PARTITIONS 1")
         made.execute("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
