@@ -200,10 +200,15 @@ def _plain_errors() -> Iterator[None]:
 
 
 def _reason_of_connect(error: BaseException | None) -> str:
-    """Say why a connection could not be made: the system's error is somewhere behind *error*."""
-    while error is not None and not isinstance(error, OSError):
+    """Say why a connection could not be made: the system's error is somewhere behind *error*, and
+    others that only say that all attempts failed may stand before it.
+    """
+    found: OSError | None = None
+    while error is not None and (found is None or found.errno is None):
+        if isinstance(error, OSError):
+            found = error
         error = error.__cause__ or error.__context__
-    return reason_of(error) if error is not None else "it cannot be reached"
+    return reason_of(found) if found is not None else "it cannot be reached"
 
 
 async def _read_rest(answer: httpcore.Response) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 import penstock
 from penstock import names
 from penstock.client.connection import Connection
+from penstock.client.connection_options import ConnectionOptions
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh
 from tests.stack.conftest import CONTAINERS, eventually
@@ -29,7 +30,11 @@ def client(mesh: RunningMesh) -> Iterator[Connection]:
     """A database with a supertable `m`."""
     database = unique("wh")
     with penstock.connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, database=database
+        mesh.gateway_url,
+        user=mesh.user,
+        password=mesh.password,
+        database=database,
+        options=ConnectionOptions(timeout=150),
     ) as made:
         made.execute(f"CREATE DATABASE {database} PARTITIONS 1")
         made.execute("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
@@ -55,7 +60,7 @@ def test_a_webhook_that_was_away_gets_everything_in_order(
 
     write(0, WINDOWS // 2)
     said = eventually(lambda: _message(client))
-    assert f"NOTIFY target {hook.url.removesuffix('/hook')} is down" in said
+    assert f"NOTIFY target {hook.url.removesuffix('/hook')} is down: Connection refused" in said
     hook.busy = 1
     hook.up()
     write(WINDOWS // 2, WINDOWS + 1)

@@ -371,3 +371,12 @@ async def test_a_certificate_must_be_trusted_and_have_the_name(tmp_path: Path) -
             to.offer(1)
             await to.delivered()
     assert server.requests[0].line == "POST / HTTP/1.1" and server.starts() == [1]
+
+
+async def test_a_port_that_nobody_listens_on_is_called_so() -> None:
+    async with web_server() as server:
+        url = server.url
+    async with delivering(url, "drop") as to:
+        to.offer(7)
+        await to.delivered()
+        assert to.one.down == "Connection refused"
