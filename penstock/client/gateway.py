@@ -33,6 +33,7 @@ class Gateway:
         *,
         timeout: float = 60.0,
         ca: str | Path | None = None,
+        direct: bool = False,
     ) -> None:
         """
         Args:
@@ -40,13 +41,14 @@ class Gateway:
             authorization: header of every request.
             timeout: seconds that a request may take.
             ca: PEM file of authorities to trust besides the machine's own.
+            direct: through no proxy, whatever the environment says.
         """
         self.url = (url if "://" in url else f"http://{url}").rstrip("/")
         self.authorization = authorization
         self.timeout = timeout
         #: checks certificates; None for plain HTTP
         self.context = tls.client(ca) if self.url.startswith("https") else None
-        self._http = Http({"Authorization": authorization}, self.context)
+        self._http = Http({"Authorization": authorization}, self.context, direct=direct)
 
     def get(self, path: str) -> Answer:
         """Return the answer to a GET. Raises PenstockError."""

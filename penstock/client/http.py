@@ -50,14 +50,22 @@ class Answer:
 class Http:
     """Safe to use from several threads. Follows no redirects and tries nothing twice."""
 
-    def __init__(self, headers: Mapping[str, str], context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        context: ssl.SSLContext | None = None,
+        *,
+        direct: bool = False,
+    ) -> None:
         """
         Args:
             headers: of every request.
             context: checks certificates; by default against the machine's authorities.
+            direct: through no proxy, whatever the environment says.
         """
         self._headers = dict(headers)
         self._context = context
+        self._direct = direct
         self._lock = threading.Lock()
         self._managers: dict[str, urllib3.PoolManager] = {}
         self._last_use = 0.0
@@ -122,7 +130,7 @@ class Http:
 
     def _open(self, scheme: str, host: str) -> urllib3.PoolManager:
         options: dict[str, Any] = {"maxsize": _KEPT, "ssl_context": self._context}
-        proxies = {} if proxy_bypass(host) else getproxies()
+        proxies = {} if self._direct or proxy_bypass(host) else getproxies()
         proxy = proxies.get(scheme) or proxies.get("all")
         if not proxy:
             return urllib3.PoolManager(**options)

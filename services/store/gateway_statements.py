@@ -75,7 +75,8 @@ class GatewayStatements:
     """Any thread. Blocks."""
 
     def __init__(self, url: str, *, timeout: float, ca: Path | None = None) -> None:
-        self._gateway = Gateway(url, "", timeout=timeout, ca=ca)
+        # credentials of users never go through a proxy
+        self._gateway = Gateway(url, "", timeout=timeout, ca=ca, direct=True)
 
     def rows(self, authorization: str, request: TicketRequest) -> pa.Table:
         """Return the answer to a statement; of one that gives no rows, how many it changed. Raises

@@ -23,6 +23,7 @@ COMMAND = "CommandStatementIngest"
 #: rows and bytes of one request to a gateway
 _ROWS = 50_000
 _BYTES = 4 << 20
+_TIME = ColumnType("TIMESTAMP")
 #: what the command says about a table that is not there …
 _CREATE = 1
 #: … and about one that is
@@ -109,7 +110,8 @@ def _together(batches: list[pa.RecordBatch]) -> pa.Table:
 
 def _time_first(schema: pa.Schema) -> list[pa.Field]:
     """Return the columns with the first time before the others: it is a table's first column."""
-    at = next((i for i, f in enumerate(schema) if pa.types.is_timestamp(f.type)), 0)
+    times = (i for i, f in enumerate(schema) if column_type(f.type) == _TIME)
+    at = next(times, 0)
     fields = list(schema)
     return fields[at : at + 1] + fields[:at] + fields[at + 1 :]
 

@@ -61,12 +61,12 @@ class FollowingStore(MemoryStore):
             RedisReports(),
             lambda rows, at: None,
         )
-        self._queries = Queries(self.partitions, self.resolver, _LIMITS)
+        self.queries = Queries(self.partitions, self.resolver, _LIMITS)
 
     async def select_for(self, user: str, question: Question) -> pa.Table:
         """Stands where `StoreClient.select_for` does."""
-        self._follow()
-        answer = self._queries.run(
+        self.follow()
+        answer = self.queries.run(
             question.sql,
             question.database or "",
             question.timezone,
@@ -74,7 +74,7 @@ class FollowingStore(MemoryStore):
         )
         return aware(answer)
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
         topics = {table.topic for table in self.catalog.tables()}
         places = [place for place in self.log.records if place[0] in topics]
         self._reader.add({p: 0 for p in places if p not in self._reader.offsets})

@@ -23,7 +23,7 @@ from penstock.errors import SchemaError
 from services.store import ingest
 from services.store.flight_tickets import TicketRequest
 from services.store.flightsql import Command, read_command, write_command
-from services.store.gateway_statements import kind_of
+from services.store.gateway_statements import GatewayStatements, kind_of
 from tests.unit.services.store.test_flight import _Asked, served
 
 
@@ -126,6 +126,17 @@ def test_prepared_statements_that_write(cursor: tuple[flight_sql.Cursor, _Gatewa
     assert state.asked == [("INSERT INTO mine (ts, n) VALUES (?, ?), (?, ?), (?, ?)", "d")]
     made.executemany("DELETE FROM mine WHERE n = ?", [(1,), (2,)])
     assert [sql for sql, _ in state.asked[1:]] == ["DELETE FROM mine WHERE n = ?"] * 2
+
+
+def test_no_proxy_sees_a_users_credentials(
+    gateway: tuple[_Gateway, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, url = gateway
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    found = GatewayStatements(url, timeout=20).rows("Bearer x", TicketRequest("SHOW DATABASES"))
+    assert found.num_rows == 2 and state.asked == [("SHOW DATABASES", "")]
 
 
 @pytest.mark.parametrize("prepared", [False, True])
