@@ -18,8 +18,8 @@ from penstock.catalog.model import Table
 from penstock.duck.quoting import text_value
 from penstock.sql.compile.constants import ticks_of
 from penstock.sql.free_literals import mark_free
+from penstock.sql.query_texts import REAL, TEXT, WHOLE, QueryText
 from penstock.sql.source_names import TIME_ALIASES
-from services.store.query_texts import REAL, TEXT, WHOLE, QueryText
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _WHOLE_NUMBERS = frozenset(
@@ -87,7 +87,7 @@ def values_of(
 
 def put_numbers(query: exp.Query, free: Sequence[FreeLiteral], text: QueryText) -> exp.Query:
     """Return *query* with the free literals marked as such, and stand-ins for their values."""
-    spans = text.spans()
+    spans = text.spans
     numbers = {spans[one.place]: number for number, one in enumerate(free, 1)}
     tree = query.copy()
     for literal in list(tree.find_all(exp.Literal)):
@@ -135,7 +135,7 @@ def _find_candidates(
     query: exp.Query, text: QueryText, find_table: FindTable
 ) -> dict[tuple[int, int], list[FreeLiteral]]:
     """Return what each literal is wherever it stands beside a column, by its span in the text."""
-    places = {span: place for place, span in enumerate(text.spans())}
+    places = {span: place for place, span in enumerate(text.spans)}
     found: dict[tuple[int, int], list[FreeLiteral]] = {}
     for select in query.find_all(exp.Select):
         for literal, kind, precision in _compared(select, find_table):

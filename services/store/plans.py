@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from penstock.sql.functions.duckdb import Helper
+from penstock.sql.query_texts import QueryText, cut_text
 from penstock.sql.relational import Output, QueryPlan
 from services.store.binding import Context
 from services.store.free_literals import (
@@ -25,7 +26,6 @@ from services.store.free_literals import (
     put_values,
     values_of,
 )
-from services.store.query_texts import QueryText, cut_text
 from services.store.resolve import ResolvedTable
 from services.store.scope import ReadScope, RowCondition
 from services.store.translate import query
@@ -176,10 +176,7 @@ class AskedText:
 
     def key(self, free: Sequence[FreeLiteral]) -> PlanKey:
         """Return the key of its plan, if it has the free literals *free*."""
-        literals: list[str | None] = list(self.text.literals)
-        for one in free:
-            literals[one.place] = None
-        return self._key(tuple(literals))
+        return self._key(self.text.without(one.place for one in free))
 
     @property
     def shape(self) -> PlanKey:

@@ -19,6 +19,7 @@ from penstock.catalog.model import Table, TableVersion
 from penstock.errors import PenstockError
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
+from penstock.sql.query_texts import cut_text
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store import query
@@ -26,7 +27,6 @@ from services.store.execution import Execution
 from services.store.free_literals import find_free
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
-from services.store.query_texts import cut_text
 from tests.nightly import drawn
 from tests.unit.services.store.kit import DATABASE, STABLE, TOPIC, MemoryStore
 
