@@ -17,12 +17,14 @@ TEXT = "t"
 WHOLE = "w"
 REAL = "r"
 OTHER = "-"
+#: a time among parameters, which no text has
+MOMENT = "m"
 
-_PART = re.compile(
-    r""" '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" | `[^`]*+` | --[^\n]*+ | /\*.*?\*/
-    | (?<![\w.$`'"\\])[0-9]{1,15}+(?:\.[0-9]{1,15}+)?(?![\w.])""",
-    re.VERBOSE | re.DOTALL,
-)
+PART = r"""
+    '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" | `[^`]*+` | --[^\n]*+ | /\*.*?\*/
+    | (?<![\w.$`'"\\])[0-9]{1,15}+(?:\.[0-9]{1,15}+)?(?![\w.])
+    """
+_PART = re.compile(PART, re.VERBOSE | re.DOTALL)
 _PLAIN_TEXT = re.compile(r"'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'")
 
 
@@ -35,12 +37,14 @@ class QueryText:
         literals: as they are written.
         kinds: a letter for each literal.
         spans: [start, end) of each in the text.
+        holders: places, among the literals, of values that stand for placeholders.
     """
 
     between: tuple[str, ...]
     literals: tuple[str, ...]
     kinds: str
     spans: tuple[tuple[int, int], ...]
+    holders: tuple[int, ...] = ()
 
     def without(self, places: Iterable[int]) -> tuple[str | None, ...]:
         """Return the literals, with None for those of *places*."""
@@ -60,11 +64,12 @@ def cut_text(text: str) -> QueryText:
         spans.append(match.span())
         at = match.end()
     literals = tuple(text[start:end] for start, end in spans)
-    kinds = "".join(map(_kind, literals))
+    kinds = "".join(map(kind_of, literals))
     return QueryText((*between, text[at:]), literals, kinds, tuple(spans))
 
 
-def _kind(literal: str) -> str:
+def kind_of(literal: str) -> str:
+    """Return the letter of what is written."""
     if literal[0].isdigit():
         return REAL if "." in literal else WHOLE
     return TEXT if _PLAIN_TEXT.fullmatch(literal) else OTHER
