@@ -78,7 +78,7 @@ def read(text: str) -> list[Statement]:
             hint="send rows in several statements",
         )
     try:
-        return [_explained(source, start, end) for start, end in pieces(text)]
+        return [_parse_or_explain(source, start, end) for start, end in pieces(text)]
     except RecursionError:
         raise SqlSyntaxError("the statement is nested too deeply") from None
 
@@ -121,7 +121,7 @@ def _skip_blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _explained(source: Source, start: int, end: int) -> Statement:
+def _parse_or_explain(source: Source, start: int, end: int) -> Statement:
     """The statement at [start, end); an error says what was meant, where that is known."""
     try:
         return _statement(source, start, end)
