@@ -6,7 +6,7 @@ new is closed until somebody says who may; `tests/unit/gateway/test_rights.py` n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Literal
@@ -14,6 +14,7 @@ from typing import Literal
 from sqlglot import exp
 
 from gateway.information.scope import is_own
+from gateway.known_selects import KnownSelect, TableName, opens_windows, tables_of
 from penstock.catalog.model import Right
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
@@ -71,11 +72,14 @@ def _home(right: Right | None, name: st.Name, asked: Asked) -> Need:
 
 def _read(query: exp.Query, asked: Asked) -> Needs:
     """READ on every table of a query; `information_schema` shows everybody what is theirs."""
-    tables = [t for t in query.find_all(exp.Table) if not is_own(t.db or asked.database)]
-    windows = any(s.args.get("open_windows") for s in query.find_all(exp.Select))
+    return _read_tables(tables_of(query), asked, opens_windows(query))
+
+
+def _read_tables(tables: Sequence[TableName], asked: Asked, windows: bool) -> Needs:
+    homes = ((home or asked.database or "", name) for home, name in tables)
     return tuple(
         dict.fromkeys(
-            _read_one(t.db or asked.database or "", t.name, asked, windows) for t in tables
+            _read_one(home, name, asked, windows) for home, name in homes if not is_own(home)
         )
     )
 
@@ -117,6 +121,11 @@ def _(s: st.Delete, asked: Asked) -> Needs:
 @needs.register
 def _(s: st.Query, asked: Asked) -> Needs:
     return _read(s.query, asked)
+
+
+@needs.register
+def _(s: KnownSelect, asked: Asked) -> Needs:
+    return _read_tables(s.tables, asked, windows=False)
 
 
 @needs.register

@@ -8,7 +8,7 @@ not have are refused by name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,7 @@ from gateway.ddl.definitions import Definitions
 from gateway.forward import Forwarder
 from gateway.information.scope import SCHEMA, is_own
 from gateway.intake import database_of
+from gateway.known_selects import KnownSelect, KnownSelects
 from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
@@ -31,8 +32,6 @@ from penstock.runtime import audit
 from penstock.sql import parse
 from penstock.sql import statements as st
 from penstock.sql.secret import hide
-
-#: longer texts are parsed in a worker thread
 
 _Handler = Callable[[Any, RequestContext], Awaitable[Answer]]
 
@@ -56,11 +55,13 @@ class Executor:
         self._definer = definer
         self._definitions = definitions
         self._forwarder = forwarder
+        self._selects = KnownSelects()
         self._handlers: dict[type[st.Statement], _Handler] = {
             st.Insert: writes.insert,
             st.InsertSelect: writes.insert_selected,
             st.Delete: writes.delete,
             st.Query: queries.query,
+            KnownSelect: queries.query_known,
             st.Explain: queries.explain,
             st.Describe: queries.describe,
             st.Show: shows.lists,
@@ -76,11 +77,7 @@ class Executor:
         """Run the statements of *text* in order, up to the first that fails; return the last one's
         answer. Raises PenstockError.
         """
-        read = partial(parse, text, context.parameters, context.timezone)
-        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            statements = read()
-        else:
-            statements = await asyncio.to_thread(read)
+        statements = await self._read(text, context)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
         if context.key is not None and len(statements) > 1:
@@ -96,6 +93,20 @@ class Executor:
             else:
                 answer = await self._run_one(statement, context)
         return answer
+
+    async def _read(self, text: str, context: RequestContext) -> Sequence[st.Statement]:
+        """Return the statements of *text*. Raises SqlError."""
+        parameters = context.parameters
+        known = self._selects.find(text, context.database, parameters, context.timezone)
+        if known is not None:
+            return (known,)
+        read = partial(parse, text, parameters, context.timezone)
+        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
+            statements = read()
+        else:
+            statements = await asyncio.to_thread(read)
+        self._selects.note(text, statements, bound=bool(parameters))
+        return statements
 
     def _find_database(self, name: str) -> str:
         return SCHEMA if is_own(name) else database_of(self._catalog(), name).name

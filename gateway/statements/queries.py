@@ -14,6 +14,7 @@ from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
 from gateway.information.scope import is_own
+from gateway.known_selects import KnownSelect, TableName, opens_windows, tables_of
 from gateway.publisher import RowPublisher
 from gateway.select import Question, StoreClient
 from gateway.statements.context import RequestContext
@@ -52,10 +53,9 @@ class ReadStatements:
 
     async def query(self, statement: st.Query, context: RequestContext) -> pa.Table:
         """Answer a SELECT: by a stream's processors, from lists, or by the store."""
-        over_windows = _over_windows(statement.query)
-        if over_windows:
-            return await asyncio.to_thread(self._open_windows, statement, over_windows, context)
-        tables = list(statement.query.find_all(exp.Table))
+        if opens_windows(statement.query):
+            return await asyncio.to_thread(self._open_windows, statement, context)
+        tables = tables_of(statement.query)
         if _is_of_lists(tables, context):
             information = self._information.for_user(context.user)
             answer = await asyncio.to_thread(information.query, statement.query, context.database)
@@ -63,10 +63,14 @@ class ReadStatements:
                 return answer
         return await self._ask_store(statement, tables, context)
 
+    async def query_known(self, statement: KnownSelect, context: RequestContext) -> pa.Table:
+        """Answer a SELECT that was read before, by the store."""
+        return await self._ask_store(statement, statement.tables, context)
+
     async def _ask_store(
-        self, statement: st.Query | st.Explain, tables: Sequence[exp.Table], context: RequestContext
+        self, statement: st.Statement, tables: Sequence[TableName], context: RequestContext
     ) -> pa.Table:
-        named = [(t.db or context.database or "", t.name) for t in tables]
+        named = [(database or context.database or "", name) for database, name in tables]
         revision = self._catalog().revision
         after = self._own_writes(named)
         replicated = self._stream_tables_of(named)
@@ -108,12 +112,11 @@ class ReadStatements:
                 newest[table.topic, 0] = end - 1
         return newest
 
-    def _open_windows(
-        self, statement: st.Query, over_windows: list[exp.Select], context: RequestContext
-    ) -> pa.Table:
+    def _open_windows(self, statement: st.Query, context: RequestContext) -> pa.Table:
         """SELECT … FROM stream OPEN WINDOWS: what the stream's processors hold, never what the
         store has.
         """
+        over_windows = _over_windows(statement.query)
         select = over_windows[0]
         node = _only_source(select)
         if len(over_windows) > 1 or statement.query is not select or node is None:
@@ -171,16 +174,16 @@ class ReadStatements:
             context.database or "",
             lambda database, name: pushdown.find(catalog, database, name),
         )
-        tables = list(inner.query.find_all(exp.Table))
-        if not far and not _over_windows(inner.query) and not _is_of_lists(tables, context):
+        tables = tables_of(inner.query)
+        if not far and not opens_windows(inner.query) and not _is_of_lists(tables, context):
             return await self._ask_store(statement, tables, context)
         where = far or [("runs in", "gateway")]
         return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
 
 
-def _is_of_lists(tables: Sequence[exp.Table], context: RequestContext) -> bool:
+def _is_of_lists(tables: Sequence[TableName], context: RequestContext) -> bool:
     """Tell if a query is of no table, or of lists that the gateway keeps."""
-    return not tables or any(is_own(t.db or context.database) for t in tables)
+    return not tables or any(is_own(database or context.database) for database, _ in tables)
 
 
 def _over_windows(query: exp.Query) -> list[exp.Select]:

@@ -65,7 +65,7 @@ def bind(statement: S, parameters: Parameters | None, timezone: str) -> S:
                 "write ? or :name where the values go",
             )
         return statement
-    bound = _bind(statement, _values(statement, parameters, timezone))
+    bound = _bind(statement, values_of(statement, parameters, timezone))
     if bound is None:
         raise _error(statement, holders[0], "this statement takes no parameters", _TAKES)
     return replace(bound, placeholders=())
@@ -104,7 +104,12 @@ def _bind_part(part: st.InsertPart, values: _Values) -> st.InsertPart:
 # ---------------------------------------------------------------- which value goes where
 
 
-def _values(statement: st.Statement, parameters: Parameters | None, timezone: str) -> _Values:
+def values_of(statement: st.Statement, parameters: Parameters | None, timezone: str) -> _Values:
+    """Return the value of each placeholder of *statement*, by its offset.
+
+    Raises:
+        SqlSemanticError: *parameters* do not fit the placeholders, or one has no literal.
+    """
     holders = statement.placeholders
     odd = next((h for h in holders if bool(h.name) != bool(holders[0].name)), None)
     if odd is not None:

@@ -2,6 +2,7 @@
 nothing but which rows there are.
 
 Everything else that is written stays part of the plan: the length of a window, LIMIT, an argument.
+A parameter is as free as a literal in its place would be.
 A time is read anew at each run, in the zone of the query and the unit of the column.
 """
 
@@ -18,8 +19,10 @@ from penstock.catalog.model import Table
 from penstock.duck.quoting import text_value
 from penstock.sql.compile.constants import ticks_of
 from penstock.sql.free_literals import mark_free
+from penstock.sql.query_texts import MOMENT, REAL, TEXT, WHOLE, QueryText
+from penstock.sql.source import mark
 from penstock.sql.source_names import TIME_ALIASES
-from services.store.query_texts import REAL, TEXT, WHOLE, QueryText
+from penstock.types import TIME_LIMITS
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _WHOLE_NUMBERS = frozenset(
@@ -31,11 +34,14 @@ _BESIDE = {
     TEXT: _TEXTS | {"TIMESTAMP"},
     WHOLE: _WHOLE_NUMBERS | {"TIMESTAMP", "DOUBLE"},
     REAL: frozenset(("FLOAT", "DOUBLE")),
+    MOMENT: frozenset(("TIMESTAMP",)),
 }
 #: values that stand for all while a plan is made. They are odd, so that a plan which depends on
 #: them is found out
 _TIME_STAND_IN = "1971-03-05T07:11:13.017Z"
 _STAND_INS = {TEXT: "7919 'odd' $1", WHOLE: "7919", REAL: "7919.0625"}
+#: what stands for a value in a tree: `TIMESTAMP 'text'` is what a time among parameters becomes
+_VALUES = (exp.Literal, exp.Cast)
 _NUMBER = re.compile(r"\$([1-9][0-9]{0,3})\b")
 
 #: a value for DuckDB: the ticks of a time, a number, a text
@@ -62,7 +68,7 @@ class FreeLiteral:
     def value(self, literal: str, timezone: str) -> Value | None:
         """Return the value of what is written in its place; None: it has none."""
         if self.time:
-            return ticks_of(literal[1:-1], self.time, timezone)
+            return self._ticks(literal[1:-1], timezone)
         if self.kind == TEXT:
             return literal[1:-1]
         return int(literal) if self.kind == WHOLE else float(literal)
@@ -74,6 +80,12 @@ class FreeLiteral:
         if self.kind == TEXT:
             return text_value(literal[1:-1])
         return literal if self.kind == WHOLE else f"{literal}e0"
+
+    def _ticks(self, text: str, timezone: str) -> int | None:
+        ticks = ticks_of(text, self.time, timezone)
+        low, high = TIME_LIMITS[self.time]
+        # a TIMESTAMP beyond the limits is NULL
+        return None if ticks is None or not low <= ticks <= high else ticks
 
 
 def values_of(
@@ -87,14 +99,17 @@ def values_of(
 
 def put_numbers(query: exp.Query, free: Sequence[FreeLiteral], text: QueryText) -> exp.Query:
     """Return *query* with the free literals marked as such, and stand-ins for their values."""
-    spans = text.spans()
+    spans = text.spans
     numbers = {spans[one.place]: number for number, one in enumerate(free, 1)}
     tree = query.copy()
-    for literal in list(tree.find_all(exp.Literal)):
-        number = numbers.get(_span(literal))
+    for node in list(tree.find_all(*_VALUES)):
+        number = numbers.get(_span(node))
         if number is not None:
-            literal.set("this", free[number - 1].stand_in)
+            one = free[number - 1]
+            literal = exp.Literal(this=one.stand_in, is_string=one.kind in (TEXT, MOMENT))
+            mark(literal, *_span(node))
             mark_free(literal, number)
+            node.replace(literal)
     return tree
 
 
@@ -121,7 +136,7 @@ def put_values(text: str, free: Sequence[FreeLiteral], given: QueryText, timezon
 
 def find_free(query: exp.Query, text: QueryText, find_table: FindTable) -> tuple[FreeLiteral, ...]:
     """Return the free literals of a query, in their order."""
-    written = Counter(_span(literal) for literal in query.find_all(exp.Literal))
+    written = Counter(_span(value) for value in query.find_all(*_VALUES))
     found = _find_candidates(query, text, find_table)
     # a name of WITH is written out, so a literal may stand in several places of a tree
     return tuple(
@@ -135,15 +150,15 @@ def _find_candidates(
     query: exp.Query, text: QueryText, find_table: FindTable
 ) -> dict[tuple[int, int], list[FreeLiteral]]:
     """Return what each literal is wherever it stands beside a column, by its span in the text."""
-    places = {span: place for place, span in enumerate(text.spans())}
+    places = {span: place for place, span in enumerate(text.spans)}
     found: dict[tuple[int, int], list[FreeLiteral]] = {}
     for select in query.find_all(exp.Select):
-        for literal, kind, precision in _compared(select, find_table):
-            span = _span(literal)
+        for value, kind, precision in _compared(select, find_table):
+            span = _span(value)
             place = places.get(span)
             if place is None or kind not in _BESIDE.get(text.kinds[place], ()):
                 continue
-            is_time = kind == "TIMESTAMP" and text.kinds[place] == TEXT
+            is_time = kind == "TIMESTAMP" and text.kinds[place] in (TEXT, MOMENT)
             one = FreeLiteral(place, text.kinds[place], precision if is_time else "")
             found.setdefault(span, []).append(one)
     return found
@@ -153,8 +168,8 @@ def _span(node: exp.Expr) -> tuple[int, int]:
     return node.meta.get("start", -1), node.meta.get("end", -1)
 
 
-def _compared(select: exp.Select, find_table: FindTable) -> Iterator[tuple[exp.Literal, str, str]]:
-    """Yield the literals beside a column in WHERE, with the column's type and the unit of its
+def _compared(select: exp.Select, find_table: FindTable) -> Iterator[tuple[exp.Expr, str, str]]:
+    """Yield the values beside a column in WHERE, with the column's type and the unit of its
     times.
     """
     where = select.args.get("where")
@@ -162,10 +177,10 @@ def _compared(select: exp.Select, find_table: FindTable) -> Iterator[tuple[exp.L
         return
     columns = _Columns(select, find_table)
     for first, second in _pairs(where.this):
-        column, literal = (second, first) if isinstance(first, exp.Literal) else (first, second)
-        if isinstance(column, exp.Column) and isinstance(literal, exp.Literal):
+        column, value = (second, first) if isinstance(first, _VALUES) else (first, second)
+        if isinstance(column, exp.Column) and isinstance(value, _VALUES):
             kind, precision = columns.type_of(column)
-            yield literal, kind, precision
+            yield value, kind, precision
 
 
 def _pairs(condition: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

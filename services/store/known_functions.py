@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
@@ -15,15 +17,19 @@ from services.store.functions import FUNCTIONS
 _KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | SERIES.keys() | WINDOW_FUNCTIONS.keys()
 
 
-def functions_of(tree: exp.Query, statement: Query, view: SchemaView) -> dict[str, UserFunction]:
-    """Return the user-defined functions that *tree* calls, by name; one goes before a function of
+def functions_of(
+    nodes: Iterable[exp.Expr], statement: Query, view: SchemaView
+) -> dict[str, UserFunction]:
+    """Return the user-defined functions that *nodes* call, by name; one goes before a function of
     the dialect that is called the same.
 
     Raises:
         SqlSemanticError: there is no function of a name.
     """
     found: dict[str, UserFunction] = {}
-    for call in tree.find_all(exp.Anonymous):
+    for call in nodes:
+        if not isinstance(call, exp.Anonymous):
+            continue
         name = str(call.this).lower()
         function = view.function(name)
         if function is not None and not function.aggregate:

@@ -16,8 +16,20 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.functions.base import BIGINT
-from penstock.sql.plan import Count, Interval, Session, State, StreamPlan
-from penstock.sql.relational import Output, TableColumns
+from penstock.sql.plan import Count, Interval, Session, StreamPlan
+from penstock.sql.planner import PlannedStream
+from penstock.sql.relational import (
+    Binding,
+    Output,
+    Scan,
+    SelectItem,
+    SelectPlan,
+    StreamSelect,
+    TableColumns,
+    binding_of,
+    note,
+)
+from penstock.sql.source_names import TBNAME
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.relation import quote
@@ -44,7 +56,7 @@ def add_late(
     statement: Query,
     source: WindowSource,
     select: SplitSelect,
-    plan: StreamPlan,
+    planned: PlannedStream,
     rows: pl.DataFrame,
 ) -> WithLate:
     """Compute the late aggregates of *select*.
@@ -58,11 +70,12 @@ def add_late(
     """
     if not select.late:
         return WithLate(rows, {})
+    plan = planned.plan
     names = {column_name(i): name for i, name in enumerate(select.columns(plan))}
     keys = [names[key] for key in select.keys]
     windows = _windows(plan, rows, names[select.end], keys)
     con.register(_WINDOWS, windows.to_arrow())
-    members = _members(queries, source, plan)
+    members = _members(queries, source, planned.query)
     if source.is_subquery and not isinstance(plan.window, Interval | Session):
         _check_times(con, statement, source, members)
     columns = source.table_columns
@@ -105,28 +118,29 @@ def _key(number: int) -> str:
     return f"_penstock_key_{number}"
 
 
-def _members(queries: Tables, source: WindowSource, plan: StreamPlan) -> str:
-    """Return a relation of the rows that are in windows, with their keys."""
+def _members(queries: Tables, source: WindowSource, query: StreamSelect) -> str:
+    """Return a relation of the rows that are in windows, with their keys, as they are bound."""
     base = queries.add_relation(source.relation, source.table_columns)
-    select = source.select
-    partition = select.args.get("partition_by")
-    keys = partition.expressions if partition is not None else []
-    items: list[exp.Expr] = [exp.column(c.name, quoted=True) for c in source.columns]
-    items.append(exp.column("tbname"))
-    items += [exp.alias_(k.unalias().copy(), _key(i)) for i, k in enumerate(keys)]
-    made = exp.Select(expressions=items)
-    made.set("from_", exp.From(this=_with_alias(base, source)))
-    conditions = [select.args["where"].this.copy()] if select.args.get("where") else []
-    if isinstance(plan.window, State):
-        window = select.args["window"]
-        assert isinstance(window, nodes.StateWindow)
+    select = query.select
+    columns = (*source.table_columns.columns, Output("tbname", TBNAME, source.precision))
+    items = [*map(_column_item, columns)]
+    for number, key in enumerate(select.partition_by):
+        items.append(SelectItem(key.copy(), _key(number), binding_of(key)))
+    conditions = [select.where.copy()] if select.where is not None else []
+    if isinstance(query.window, nodes.StateWindow):
         # NULL belongs to no state
-        state = exp.Paren(this=window.args["expr"].copy())
+        state = exp.Paren(this=query.window.args["expr"].copy())
         conditions.append(exp.Not(this=exp.Is(this=state, expression=exp.Null())))
-    if conditions:
-        made = made.where(*conditions)
-    relation, _ = queries.subquery(made)
-    return relation
+    where = exp.and_(*conditions, copy=False) if conditions else None
+    scan = Scan(base, alias=source.table.alias_or_name)
+    return queries.relation_of(SelectPlan(tuple(items), scan, where))
+
+
+def _column_item(output: Output) -> SelectItem:
+    binding = Binding(output.type, output.precision)
+    column = exp.column(output.name, quoted=True)
+    note(column, binding)
+    return SelectItem(column, output.name, binding)
 
 
 def _with_alias(relation: str, source: WindowSource) -> exp.Table:

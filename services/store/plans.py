@@ -15,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from penstock.rows.parameters import Parameters
+from penstock.sql.bound_texts import cut_bound_text
 from penstock.sql.functions.duckdb import Helper
+from penstock.sql.query_texts import QueryText, cut_text
 from penstock.sql.relational import Output, QueryPlan
 from services.store.binding import Context
 from services.store.free_literals import (
@@ -25,7 +28,6 @@ from services.store.free_literals import (
     put_values,
     values_of,
 )
-from services.store.query_texts import QueryText, cut_text
 from services.store.resolve import ResolvedTable
 from services.store.scope import ReadScope, RowCondition
 from services.store.translate import query
@@ -154,12 +156,14 @@ class PlanKey:
         between: what stands between the literals of a text.
         kinds: those of the literals.
         literals: those that are not free, None for each that is.
+        holders: places of placeholders among them.
         revision: of the catalog.
     """
 
     between: tuple[str, ...]
     kinds: str
     literals: tuple[str | None, ...]
+    holders: tuple[int, ...]
     database: str
     timezone: str
     revision: int
@@ -176,10 +180,7 @@ class AskedText:
 
     def key(self, free: Sequence[FreeLiteral]) -> PlanKey:
         """Return the key of its plan, if it has the free literals *free*."""
-        literals: list[str | None] = list(self.text.literals)
-        for one in free:
-            literals[one.place] = None
-        return self._key(tuple(literals))
+        return self._key(self.text.without(one.place for one in free))
 
     @property
     def shape(self) -> PlanKey:
@@ -189,7 +190,13 @@ class AskedText:
     def _key(self, literals: tuple[str | None, ...]) -> PlanKey:
         text = self.text
         return PlanKey(
-            text.between, text.kinds, literals, self.database, self.timezone, self.revision
+            text.between,
+            text.kinds,
+            literals,
+            text.holders,
+            self.database,
+            self.timezone,
+            self.revision,
         )
 
 
@@ -253,11 +260,18 @@ class Plans:
             _put(self._known, key, known)
 
 
-def asked_text(sql: str, database: str, timezone: str, revision: int) -> AskedText | None:
-    """Return a text as plans are found by it; None: it is too long to be remembered."""
+def asked_text(
+    sql: str, database: str, timezone: str, revision: int, parameters: Parameters | None = None
+) -> AskedText | None:
+    """Return a text as plans are found by it; None: it is too long to be remembered, or its
+    parameters are, or they do not fit.
+    """
     if len(sql) > _LONGEST:
         return None
-    return AskedText(cut_text(sql), database, timezone, revision)
+    text = cut_bound_text(sql, parameters, timezone) if parameters else cut_text(sql)
+    if text is None or sum(map(len, text.literals)) > _LONGEST:
+        return None
+    return AskedText(text, database, timezone, revision)
 
 
 def _put(into: OrderedDict[PlanKey, V], key: PlanKey, value: V) -> None:

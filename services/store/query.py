@@ -23,6 +23,7 @@ from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
 from penstock.sql import parse
+from penstock.sql.bound_texts import has_placeholders
 from penstock.sql.parser import read
 from penstock.sql.source import Source
 from penstock.sql.statements import Explain, Query
@@ -99,10 +100,12 @@ class Queries:
             SqlError: not one SELECT, unknown names, wrong types.
         """
         revision = self._resolver.revision
-        asked = None if parameters else asked_text(sql, database, timezone, revision)
+        asked = asked_text(sql, database, timezone, revision, parameters)
         known = None if asked is None else self._find(asked)
         if known is not None:
-            table, read_to = self._run_known(*known, sql, permit)
+            table, read_to = self._run_known(
+                *known, permit, Source(sql), lambda: _read_again(sql, parameters, timezone)
+            )
         else:
             statement = _one_statement(sql, parameters, timezone)
             query = statement.statement if isinstance(statement, Explain) else statement
@@ -153,21 +156,28 @@ class Queries:
         return (known, values) if same else None
 
     def _run_known(
-        self, known: KnownQuery, values: tuple[Value, ...], sql: str, permit: Permit | None
+        self,
+        known: KnownQuery,
+        values: tuple[Value, ...],
+        permit: Permit | None,
+        source: Source,
+        statement: Callable[[], Query],
     ) -> tuple[pa.Table, dict[str, int]]:
         """Return the answer of a query that was planned before, and up to where each log was
         read.
 
         Args:
             values: of its free literals.
+            source: the text, which errors point into.
+            statement: gives the query as it was read.
         """
         if permit is not None:
             for (home, name), found in known.tables.items():
                 permit(home, name, found.table)
-        with self._engine(lambda: _known_query(sql)) as engine:
+        with self._engine(statement) as engine:
             limit = self._limits.max_rows
             execution = Execution(self._source, self.images(), engine, limit)
-            execution.open(known.tables.values(), Source(sql))
+            execution.open(known.tables.values(), source)
             table = execution.run(known.plan, values)
             engine.keep()
         return table, execution.positions
@@ -197,7 +207,7 @@ class Queries:
         if not self._plans.came_before(asked.key(free)):
             return
         own = run.known()
-        if own is None:
+        if own is None or not _is_cut_right(request.statement, asked):
             return
         known = self._plan_for_all(request, asked, free, own.plan) if free else own
         if known is None:
@@ -288,8 +298,15 @@ def _one_statement(sql: str, parameters: Parameters | None, timezone: str) -> Qu
     )
 
 
-def _known_query(sql: str) -> Query:
+def _is_cut_right(statement: Query, asked: AskedText) -> bool:
+    """Tell if the placeholders of a query are those that its text was cut at."""
+    if not asked.text.holders:
+        return True
+    return has_placeholders(asked.text, read(statement.source.text)[0].placeholders)
+
+
+def _read_again(sql: str, parameters: Parameters | None, timezone: str) -> Query:
     """Return the SELECT that *sql* was read as before."""
-    statement = parse(sql)[0]
+    statement = parse(sql, parameters, timezone)[0]
     assert isinstance(statement, Query)
     return statement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 import polars as pl
 import pyarrow as pa
@@ -18,6 +19,7 @@ from penstock.sql.relational import (
     SelectPlan,
     TableColumns,
     bind,
+    nodes_of,
 )
 from penstock.udf import UserFunction
 from services.store import explain
@@ -172,9 +174,12 @@ class QueryRun:
         Args:
             max_rows: of an answer no more than one row beyond is read; None: all are.
         """
+        self._let_call(tree.walk())
+        return self._write_bound(self._bind(tree), max_rows)
+
+    def _write_bound(self, bound: QueryPlan, max_rows: int | None) -> Translated:
+        """Write what DuckDB gets for a plan; see `_write`."""
         statement = self._request.statement
-        self._let_call(tree)
-        bound = self._bind(tree)
         placed = self._relations.place(bound)
         check_times(placed, statement, self._request.timezone)
         context = Context(
@@ -192,11 +197,11 @@ class QueryRun:
         rows = self._relations.rows_in(text)
         return Translated(placed, plan, context, own, with_rows(rows, text), bound.outputs)
 
-    def _let_call(self, tree: exp.Query) -> None:
-        """Let DuckDB call the user-defined functions of *tree*, each in its sandbox. Raises
+    def _let_call(self, nodes: Iterable[exp.Expr]) -> None:
+        """Let DuckDB call the user-defined functions among *nodes*, each in its sandbox. Raises
         SqlError: there is no function of a name.
         """
-        for name, function in functions_of(tree, self._request.statement, self.view()).items():
+        for name, function in functions_of(nodes, self._request.statement, self.view()).items():
             if name not in self._functions:
                 self._functions[name] = function
                 register(self._engine.con, function)
@@ -240,10 +245,20 @@ class QueryRun:
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Make a relation of the rows of a subquery; return its name and its columns."""
-        done = self._write(tree, None)
+        self._let_call(tree.walk())
+        bound = self._bind(tree)
+        return self._add_rows_of(bound), bound.outputs
+
+    def relation_of(self, plan: QueryPlan) -> str:
+        """See `services.store.window_source.Tables`."""
+        self._let_call(nodes_of(plan))
+        return self._add_rows_of(plan)
+
+    def _add_rows_of(self, bound: QueryPlan) -> str:
+        done = self._write_bound(bound, None)
         name = self._relations.add_view(done.text)
         self._subqueries[name] = done.placed
-        return name, done.outputs
+        return name
 
     def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]:
         """See `services.store.interp_clause.QueryRows`."""

@@ -22,7 +22,9 @@ def is_of_queries(node: exp.Expr) -> bool:
 
 
 def is_late(node: exp.Expr) -> bool:
-    """Tell if *node* is an aggregate that the kernels do not have."""
+    """Tell if *node* is an aggregate that the kernels do not have, with FILTER or without."""
+    if isinstance(node, exp.Filter):
+        return is_late(node.this)
     name = function_name(node)
     if name not in AGGREGATE_NAMES or not isinstance(node, exp.Anonymous):
         return False

@@ -271,7 +271,7 @@ class _Splitter:
             return self._column(node)
         if is_late(node):
             return self._hide_late(node)
-        if self._is_aggregate(node) or self._is_unknown(node):
+        if isinstance(node, exp.Filter) or self._is_aggregate(node) or self._is_unknown(node):
             return self._hide(node)
         return self._hide(node) if self._is_key(node) else node
 
@@ -349,7 +349,7 @@ class _Splitter:
 
     def _refuse_fill(self, node: exp.Expr) -> None:
         if self._filled:
-            name = function_name(node)
+            name = function_name(node.this if isinstance(node, exp.Filter) else node)
             raise self._statement.error(
                 f"FILL has no values for {name}(), which is computed after the windows",
                 node,

@@ -16,6 +16,7 @@ from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.relational import (
     AGGREGATE_NAMES,
     Output,
+    QueryPlan,
     Scan,
     SelectItem,
     SelectPlan,
@@ -66,6 +67,10 @@ class Tables(Protocol):
 
     def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
         """Return the name of a relation with the rows of *tree*, and its columns."""
+        ...
+
+    def relation_of(self, plan: QueryPlan) -> str:
+        """Return the name of a relation with the rows of *plan*, which is bound."""
         ...
 
     def add_relation(self, sql: str, columns: TableColumns) -> str:

@@ -113,7 +113,7 @@ def evaluate(
         rows = _of_duckdb(con, plan, grouped, compute)
     elif compute:
         rows = _of_kernels(source.fetch(con, read, moment), unfilled, by)
-    late = add_late(queries, con, statement, source, parts, plan, rows)
+    late = add_late(queries, con, statement, source, parts, replace(planned, plan=plan), rows)
     rows = late.rows
     if plan.fill.mode != "none" and compute:
         clause = _fill_clause(statement, select, asked)

@@ -10,7 +10,6 @@ from sqlglot import exp
 
 from penstock.sql.compile.compiler import nearest
 from penstock.sql.dialect import to_sql
-from penstock.sql.planning.filters import write_filters
 from penstock.sql.planning.refusals import refuse
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.statements import CreateStream, Name
@@ -67,7 +66,7 @@ def check_shape(statement: CreateStream) -> exp.Select:
     if over is not None:
         where = "beside a window clause" if statement.of_query else "in a stream"
         _refuse(statement, over, f"OVER is not possible {where}", _OVER)
-    return write_filters(statement, query)
+    return query
 
 
 def _check_from(statement: CreateStream, query: exp.Select) -> None:

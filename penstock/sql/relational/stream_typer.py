@@ -17,6 +17,7 @@ from penstock.sql.functions.base import NULL, Compiled
 from penstock.sql.relational.aggregates import check_place, type_aggregate
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.relations import Output, SelectScope
+from penstock.sql.relational.stream_filters import type_stream_filter
 from penstock.sql.relational.stream_names import KEY_TEXT, plan_names, strip_parentheses
 from penstock.sql.relational.typer import QUERY_NODES, ExpressionTyper, NodeTypes
 from penstock.sql.source import Source
@@ -146,9 +147,10 @@ def _user_aggregate(typer: StreamTyper, node: exp.Anonymous, function: UserFunct
     return typer.value(function.returns)
 
 
-#: a subquery, EXISTS, FILTER and OVER have been refused or written otherwise
+#: a subquery, EXISTS and OVER have been refused
 STREAM_NODES: NodeTypes = {
     **QUERY_NODES,
     exp.Column: _column,
     exp.Anonymous: _call,
+    exp.Filter: type_stream_filter,
 }

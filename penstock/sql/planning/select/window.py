@@ -10,6 +10,7 @@ from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import Aggregate, State, Window
 from penstock.sql.planning.context import PlanningContext
+from penstock.sql.planning.filters import as_call
 from penstock.sql.planning.select.aggregates import AggregateCalls
 from penstock.sql.planning.select.items import SelectList, output_of
 from penstock.sql.planning.select.keys import PartitionKeys
@@ -62,6 +63,8 @@ class WindowSelect:
         place = self._keys.place(node)
         if place is not None:
             return column_reference(f"_k{place}", node)
+        if isinstance(node, exp.Filter):
+            return self._lower(as_call(node), item)
         if isinstance(node, exp.Anonymous):
             call = self._lower_call(node)
             if call is not None:

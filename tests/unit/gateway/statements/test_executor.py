@@ -12,6 +12,7 @@ import pytest
 from gateway.answers import Affected
 from gateway.dead_letters import DeadLetterReader
 from gateway.information import columns
+from gateway.statements import executor
 from penstock import names
 from penstock.coordination.lease import Holder
 from penstock.errors import BusError, OverloadError, PenstockError
@@ -168,6 +169,33 @@ async def test_a_select_waits_for_what_was_acked_here(statements: Statements) ->
     assert after == statements.publisher.acked and after
     await statements.run("SELECT a FROM other.p")
     assert statements.store.asked[-1][2] == {}
+
+
+async def test_a_select_that_came_before_asks_for_the_same_rights_and_rows(
+    statements: Statements,
+) -> None:
+    await statements.run("INSERT INTO p VALUES (1, 10)")
+    ann = statements.gateway.allow("ann")
+    for value in (1, 2, 3):
+        text = f"SELECT a FROM p WHERE a > {value}"
+        refused = await statements.refusal(text, user=ann)
+        assert refused.code == "E_FORBIDDEN"
+        assert await statements.run(text) is statements.store.answer
+        _, sent, after = statements.store.asked[-1]
+        assert (sent, bool(after)) == (text, True)
+    assert len(statements.store.asked) == 3
+    several = await statements.refusal(f"{text}; {text}", key="k")
+    assert several.code == "E_SEVERAL_STATEMENTS"
+
+
+async def test_a_select_that_came_before_is_not_read_again(
+    statements: Statements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await statements.run("SELECT a FROM p WHERE ts > '2026-01-01' AND a = 1")
+    monkeypatch.setattr(executor, "parse", None)
+    other = "SELECT a FROM p WHERE ts > '2026-02-03 04:05' AND a = 67"
+    assert await statements.run(other) is statements.store.answer
+    assert statements.store.asked[-1][1] == other
 
 
 async def test_lists_do_not_reach_the_store(statements: Statements) -> None:

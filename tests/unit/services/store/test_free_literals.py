@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 from penstock.catalog.model import Table, TableVersion
 from penstock.errors import PenstockError
+from penstock.rows.parameters import Parameters
 from penstock.sql import parse_one
 from penstock.sql.plan import Column
+from penstock.sql.query_texts import cut_text
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store import query
@@ -26,7 +28,6 @@ from services.store.execution import Execution
 from services.store.free_literals import find_free
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
-from services.store.query_texts import cut_text
 from tests.nightly import drawn
 from tests.unit.services.store.kit import DATABASE, STABLE, TOPIC, MemoryStore
 
@@ -87,20 +88,20 @@ class Asked:
     def new(self) -> Queries:
         return Queries(self.store.partitions, self.store.resolver, LIMITS)
 
-    def ask(self, sql: str, timezone: str = "UTC") -> Any:
-        return _answer(self.queries, sql, timezone)
+    def ask(self, sql: str, timezone: str = "UTC", parameters: Parameters | None = None) -> Any:
+        return _answer(self.queries, sql, timezone, parameters)
 
-    def ask_anew(self, sql: str, timezone: str) -> Any:
+    def ask_anew(self, sql: str, timezone: str, parameters: Parameters | None = None) -> Any:
         count = Planned.count
         try:
-            return _answer(self.new(), sql, timezone)
+            return _answer(self.new(), sql, timezone, parameters)
         finally:
             Planned.count = count
 
 
-def _answer(queries: Queries, sql: str, timezone: str) -> Any:
+def _answer(queries: Queries, sql: str, timezone: str, parameters: Parameters | None) -> Any:
     try:
-        made = queries.run(sql, "d", timezone)
+        made = queries.run(sql, "d", timezone, parameters=parameters)
     except PenstockError as error:
         return error.to_dict()
     fields = [(field.name, field.type, field.metadata) for field in made.schema]
@@ -116,7 +117,7 @@ def asked() -> Iterator[Asked]:
 
 # ---------------------------------------------------------------- the same answer
 
-_TIMES = st.sampled_from(
+TIMES = st.sampled_from(
     [
         "'1970-01-01 00:00:0{}'",
         "'1970-01-01T00:00:0{}.5Z'",
@@ -129,7 +130,7 @@ _TIMES = st.sampled_from(
 )
 #: what an atom leaves open → literals of that kind
 LITERALS = {
-    "T": st.builds(str.format, _TIMES, st.integers(0, 9)),
+    "T": st.builds(str.format, TIMES, st.integers(0, 9)),
     "W": st.sampled_from(["0", "1", "3", "007", "5000", "6000000", "2147483648", "7919"])
     | st.integers(0, 10**15 - 1).map(str),
     "R": st.sampled_from(["0.5", "0.75", "1.0", "0.1", "7919.0625", "123456789.987654321"]),

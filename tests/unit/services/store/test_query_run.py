@@ -310,6 +310,9 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def subquery(self, tree: exp.Query) -> Any:
             raise AssertionError("there is none")
 
+        def relation_of(self, plan: Any) -> str:
+            raise AssertionError("there is none")
+
         def add_relation(self, sql: str, columns: Any) -> str:
             raise AssertionError("none is needed")
 

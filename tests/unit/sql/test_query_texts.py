@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from penstock.errors import SqlError
 from penstock.sql import parse_one
+from penstock.sql.query_texts import REAL, TEXT, WHOLE, cut_text
 from penstock.sql.statements import Query
-from services.store.query_texts import REAL, TEXT, WHOLE, cut_text
 from tests.nightly import drawn
 
 
@@ -34,7 +34,7 @@ from tests.nightly import drawn
 def test_what_is_a_literal(text: str, literals: list[str], kinds: str) -> None:
     made = cut_text(text)
     assert (list(made.literals), made.kinds) == (literals, kinds)
-    assert [text[start:end] for start, end in made.spans()] == literals
+    assert [text[start:end] for start, end in made.spans] == literals
 
 
 @given(st.text(alphabet="'\"\\`-/*\n$a1.5 eé\0", max_size=40))
@@ -43,7 +43,7 @@ def test_a_text_is_its_pieces(text: str) -> None:
     made = cut_text(text)
     pieces = [*made.literals, ""]
     assert "".join(a + b for a, b in zip(made.between, pieces, strict=True)) == text
-    assert [text[start:end] for start, end in made.spans()] == list(made.literals)
+    assert [text[start:end] for start, end in made.spans] == list(made.literals)
 
 
 #: literals by kind, all that may stand in the place of another
@@ -94,7 +94,7 @@ def test_other_literals_change_nothing_else_of_the_tree(
     made = cut_text(text)
     literals = list(made.literals)
     exchanged = {}
-    for place, span in enumerate(made.spans()):
+    for place, span in enumerate(made.spans):
         # as with queries, only what the parser takes for a literal is exchanged
         if made.kinds[place] != "-" and span in {_span(x) for x in before.find_all(exp.Literal)}:
             literals[place] = data.draw(_OTHERS[made.kinds[place]])
