@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from aiohttp import web
 
 from gateway.backends import Backends
+from gateway.check import CheckRoutes
 from gateway.children import Children
 from gateway.console import Console
 from gateway.cookies import CookieSessions
@@ -19,6 +20,7 @@ from gateway.forward import Forwarder, internal_token
 from gateway.forwarded import ForwardedDefinitions
 from gateway.guard import RequestGuard
 from gateway.information.schema import Information
+from gateway.information.viewer import Viewer
 from gateway.ingest import RowRoutes
 from gateway.intake import WriteIntake
 from gateway.latest import LatestRoutes
@@ -27,12 +29,14 @@ from gateway.rest import SqlRoutes
 from gateway.select import StoreClient
 from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
+from gateway.statements.checking import StatementChecker
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
 from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
+from gateway.tokens import TokenRoutes
 from gateway.websocket import Socket
 from gateway.wires.assembly import WireParts
 from gateway.wires.point_writer import PointWriter
@@ -75,7 +79,7 @@ class GatewayParts:
             tls.client(settings.tls_ca),
         )
         self.socket = Socket(self._intake, settings.window, settings.max_body)
-        self._executor = self._make_executor()
+        self._executor, self._checker = self._make_statements()
 
     def application(self) -> web.Application:
         """Return the HTTP server's routes."""
@@ -107,6 +111,7 @@ class GatewayParts:
         app = prepare(web.Application(client_max_size=settings.max_body))
         for part in (
             SqlRoutes(self._executor, login, self._clock, about),
+            CheckRoutes(self._checker),
             RowRoutes(self._intake, settings.max_body),
             self.ddl.stream_tables,
             LatestRoutes(self._intake, backends.redis),
@@ -114,13 +119,17 @@ class GatewayParts:
             self._make_wires(),
             SchemaRegistryRoutes(backends.catalog, self._access),
             self.ddl.drain,
-            Sessions(login, cookies, self._executor, backends.redis, secure=secure),
+            TokenRoutes(login, self._executor),
+            Sessions(login, cookies, self._viewer_of, backends.redis, secure=secure),
             Console(),
         ):
             app.router.add_routes(part.routes(guard))
         forwarded = ForwardedDefinitions(self._executor, self.ddl.definer)
         app.router.add_routes(self.forwarder.routes(forwarded.run))
         return app
+
+    def _viewer_of(self, user: str) -> Viewer:
+        return Viewer(self.backends.catalog, self.backends.redis, self._access, user)
 
     def _make_wires(self) -> WireParts:
         writer = PointWriter(
@@ -135,7 +144,8 @@ class GatewayParts:
             self._settings.max_body,
         )
 
-    def _make_executor(self) -> Executor:
+    def _make_statements(self) -> tuple[Executor, StatementChecker]:
+        """Return what runs statements, and what only looks at them."""
         backends = self.backends
         names = NameResolver(backends.catalog, self._intake)
         letters = DeadLetterReader(
@@ -163,9 +173,10 @@ class GatewayParts:
             self.writes.publisher,
             self._clock,
         )
-        return Executor(
+        permissions = Permissions(self._access, backends.catalog, self._intake)
+        executor = Executor(
             backends.catalog,
-            Permissions(self._access, backends.catalog, self._intake),
+            permissions,
             queries,
             writes,
             self.ddl.definer,
@@ -173,6 +184,8 @@ class GatewayParts:
             ShowStatements(names, queries, information),
             self.forwarder,
         )
+        checker = StatementChecker(backends.catalog, permissions, queries, writes, self.ddl.streams)
+        return executor, checker
 
 
 def _store(settings: GatewaySettings) -> StoreClient:
