@@ -10,24 +10,21 @@ from importlib.metadata import PackageNotFoundError, version
 from aiohttp import web
 
 from gateway.backends import Backends
-from gateway.check import CheckRoutes
 from gateway.children import Children
 from gateway.console import Console
-from gateway.cookies import CookieSessions
+from gateway.console_parts import ConsoleParts
 from gateway.ddl.assembly import DdlParts
 from gateway.dead_letters import DeadLetterReader
 from gateway.forward import Forwarder, internal_token
 from gateway.forwarded import ForwardedDefinitions
 from gateway.guard import RequestGuard
 from gateway.information.schema import Information
-from gateway.information.viewer import Viewer
 from gateway.ingest import RowRoutes
 from gateway.intake import WriteIntake
 from gateway.latest import LatestRoutes
 from gateway.registry import SchemaRegistryRoutes
 from gateway.rest import SqlRoutes
 from gateway.select import StoreClient
-from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
 from gateway.statements.checking import StatementChecker
 from gateway.statements.executor import Executor
@@ -79,25 +76,28 @@ class GatewayParts:
             tls.client(settings.tls_ca),
         )
         self.socket = Socket(self._intake, settings.window, settings.max_body)
-        self._executor, self._checker = self._make_statements()
-
-    def application(self) -> web.Application:
-        """Return the HTTP server's routes."""
-        settings = self._settings
-        backends = self.backends
+        self._executor, checker = self._make_statements()
         rights = self.ddl.kafka_rights
         login = Login(
-            backends.catalog,
+            self.backends.catalog,
             settings.user,
             settings.root_password,
             self._clock,
             settings.signing_key,
             learn=rights.learn if rights is not None else None,
         )
-        cookies = CookieSessions(backends.redis, login, self._clock)
+        self.console = ConsoleParts(
+            settings, self.backends, self._access, login, checker, self._clock
+        )
+
+    def application(self) -> web.Application:
+        """Return the HTTP server's routes."""
+        settings = self._settings
+        backends = self.backends
+        login = self.console.login
         guard = RequestGuard(
             login,
-            cookies,
+            self.console.cookies,
             settings.allowed_origins,
             Rate(settings.max_requests_per_second, self._clock),
             Open(settings.max_open_per_address),
@@ -107,11 +107,9 @@ class GatewayParts:
             "notifier_url": settings.notifier_url,
             "federation_url": settings.federation_url,
         }
-        secure = settings.tls_cert is not None
         app = prepare(web.Application(client_max_size=settings.max_body))
         for part in (
             SqlRoutes(self._executor, login, self._clock, about),
-            CheckRoutes(self._checker),
             RowRoutes(self._intake, settings.max_body),
             self.ddl.stream_tables,
             LatestRoutes(self._intake, backends.redis),
@@ -120,16 +118,13 @@ class GatewayParts:
             SchemaRegistryRoutes(backends.catalog, self._access),
             self.ddl.drain,
             TokenRoutes(login, self._executor),
-            Sessions(login, cookies, self._viewer_of, backends.redis, secure=secure),
+            self.console,
             Console(),
         ):
             app.router.add_routes(part.routes(guard))
         forwarded = ForwardedDefinitions(self._executor, self.ddl.definer)
         app.router.add_routes(self.forwarder.routes(forwarded.run))
         return app
-
-    def _viewer_of(self, user: str) -> Viewer:
-        return Viewer(self.backends.catalog, self.backends.redis, self._access, user)
 
     def _make_wires(self) -> WireParts:
         writer = PointWriter(

@@ -67,8 +67,9 @@ def vocabulary() -> dict[str, Any]:
     order.
 
     A clause has `name`, an `example`, and what it is `of`: `SELECT` or `CREATE STREAM`. A function
-    has `name`, `signature`, `doc`, `kind` and `where`: `everywhere`, `queries` or `streams`. The kind
-    is `scalar`, `aggregate`, `over` (it needs OVER) or `series` (of a row and the rows before it).
+    has `name`, `signature`, `doc`, `kind` and `where`: `everywhere`, `queries` or `streams`. The
+    kind is `scalar`, `aggregate`, `over` (it needs OVER) or `series` (of a row and the rows before
+    it).
     """
     return {
         "keywords": sorted({*RESERVED, *_OPEN_WORDS}),
