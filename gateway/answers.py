@@ -137,12 +137,12 @@ def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
-    declared = _declared(field, series)
+    declared = _find_declared_type(field, series)
     kind, size = _type_of(series) if declared is None else _parse_type(declared)
     return [field.name, kind, size]
 
 
-def _declared(field: pa.Field, series: pl.Series) -> str | None:
+def _find_declared_type(field: pa.Field, series: pl.Series) -> str | None:
     """Return the type that a table made here says, or the store of a text of known length."""
     metadata = field.metadata or {}
     if TYPE_KEY in metadata:

@@ -96,11 +96,15 @@ class Information:
             "SYSTEM DATABASES": lambda *_: self._databases(system=True),
             "STABLES": self._show_stables,
             **dict.fromkeys(KINDS, self._show_tables),
-            "STREAMS": lambda statement, _: streams.streams(self._known(statement.database)),
-            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
-                self._known(statement.database)
+            "STREAMS": lambda statement, _: streams.streams(
+                self._require_database(statement.database)
             ),
-            "VIEWS": lambda statement, _: federation.views(self._known(statement.database)),
+            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
+                self._require_database(statement.database)
+            ),
+            "VIEWS": lambda statement, _: federation.views(
+                self._require_database(statement.database)
+            ),
             "VARIABLES": self._show_variables,
             "FUNCTIONS": lambda *_: mesh.functions(),
             "USERS": lambda *_: principals.users(),
@@ -221,7 +225,7 @@ class Information:
         )
 
     def _home(self, statement: Show, database: str | None) -> str:
-        home = self._known(statement.database or database)
+        home = self._require_database(statement.database or database)
         if home is None:
             what = statement.what.upper()
             raise statement.error(
@@ -229,7 +233,7 @@ class Information:
             )
         return home
 
-    def _known(self, database: str | None) -> str | None:
+    def _require_database(self, database: str | None) -> str | None:
         """Return *database* if the user has such a one, or none is named. Raises CatalogError."""
         if database is not None and not is_own(database):
             database_of(self.catalog, database)

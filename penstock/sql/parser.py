@@ -73,7 +73,7 @@ def read(text: str) -> list[Statement]:
     source = Source(text)
     _check_length(text)
     try:
-        return [_explained(source, start, end) for start, end in pieces(text)]
+        return [_parse_or_explain(source, start, end) for start, end in pieces(text)]
     except RecursionError:
         raise SqlSyntaxError("the statement is nested too deeply") from None
 
@@ -91,7 +91,7 @@ def read_each(
     _check_length(text)
     for start, end in pieces(text):
         try:
-            yield (start, end), bind(_explained(source, start, end), None, timezone)
+            yield (start, end), bind(_parse_or_explain(source, start, end), None, timezone)
         except SqlError as error:
             yield (start, end), error
         except RecursionError:
@@ -145,7 +145,7 @@ def _skip_blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _explained(source: Source, start: int, end: int) -> Statement:
+def _parse_or_explain(source: Source, start: int, end: int) -> Statement:
     """The statement at [start, end); an error says what was meant, where that is known."""
     try:
         return _statement(source, start, end)
