@@ -82,7 +82,7 @@ class Sessions:
                 by="link",
                 reason=error.message,
             )
-            return http.error_response(error)
+            return _refuse_link(request, error)
         audit.write("login", user=user, remote=request.remote or "", by="link", token=claims.id)
         answer = web.HTTPSeeOther(
             "/", headers={"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
@@ -144,6 +144,18 @@ class Sessions:
 
     def _first(self, link: str) -> bool:
         return bool(ask(lambda: self._redis.set(names.link_in_use(link), 1, nx=True, ex=LOGIN_S)))
+
+
+def _refuse_link(request: web.Request, error: PenstockError) -> web.StreamResponse:
+    """Answer a link that opens no session: a person is shown the console, which says what to do
+    about it.
+    """
+    if isinstance(error, AuthError) and "text/html" in request.headers.get("Accept", ""):
+        return web.HTTPSeeOther("/?link=ended", headers={"Cache-Control": "no-store"})
+    answer = http.error_response(error)
+    # a browser would ask for user and password in a dialog of its own
+    answer.headers.popall("WWW-Authenticate", None)
+    return answer
 
 
 def _private(told: dict[str, Any]) -> web.Response:

@@ -46,7 +46,7 @@ class Here:
                 User(901, "bob", hash_setting("right"), grants=(Grant("ADMIN", 0),)),
             ]
         )
-        login = Login(lambda: self.catalog, "root", "secret", self.clock, "k" * 64)
+        login = self.login = Login(lambda: self.catalog, "root", "secret", self.clock, "k" * 64)
         redis: Any = MemoryRedis(self.clock)
         cookies = CookieSessions(redis, login, self.clock)
         access = Access(lambda: self.catalog, "root")
@@ -188,3 +188,19 @@ async def test_nobody_logs_out_of_nothing(client: Client) -> None:
     for headers in ({}, _in("made up")):
         answer = await client.post("/v1/logout", headers=headers)
         assert (answer.status, await answer.json()) == (200, {"ended": 0})
+
+
+async def test_a_link_opens_once_and_a_used_one_leads_to_a_page(here: Here) -> None:
+    async with here.client() as browser:
+        tokens = here.login.tokens
+        link = f"/login?token={tokens.issue('ann', here.login.mark('ann'), kind='login')}"
+        opened = await browser.get(link, allow_redirects=False)
+        assert (opened.status, opened.headers["Location"]) == (
+            303,
+            "/",
+        ) and COOKIE in opened.cookies
+        used = await browser.get(link, allow_redirects=False, headers={"Accept": "text/html,*/*"})
+        assert (used.status, used.headers["Location"]) == (303, "/?link=ended")
+        program = await browser.get(link, allow_redirects=False)
+        assert program.status == 401 and "WWW-Authenticate" not in program.headers
+        assert COOKIE not in used.cookies and COOKIE not in program.cookies
