@@ -21,6 +21,7 @@ from gateway.stream_counters import Sample, StreamSampler
 from penstock.coordination import nodes
 from penstock.coordination.nodes import ServiceReport
 from penstock.coordination.redis_link import ask
+from penstock.errors import PenstockError
 from penstock.mesh import doctor
 from penstock.mesh.doctor import Finding
 from penstock.runtime.clock import Clock
@@ -40,24 +41,30 @@ class HealthRoutes:
         return [web.get("/v1/health", guard.wrap(self._tell))]
 
     async def _tell(self, request: web.Request) -> web.Response:
+        """Tell what is known, also while Kafka or Redis is away."""
         viewer = self._viewer_of(user_of(request))
-        _, sample = await self._sampler.sample()
         now = self._clock.now() / 1e9
-        reports, findings = await asyncio.to_thread(self._look, viewer, sample, now)
+        reports: list[ServiceReport] = []
+        findings: list[Finding] = []
+        try:
+            reports = await asyncio.to_thread(_read_reports, viewer, now)
+            _, sample = await self._sampler.sample()
+            findings = await asyncio.to_thread(find, viewer, sample)
+        except PenstockError as away:
+            findings.append(Finding("bad", away.message, away.hint))
         full = viewer.may("ADMIN", None)
+        ready = bool(reports) and all(state_of(report) == "ready" for report in reports)
         return http.json_response(
             {
-                "ready": all(state_of(report) == "ready" for report in reports),
+                "ready": ready,
                 "services": [describe(report, now, full=full) for report in reports],
                 "findings": [asdict(finding) for finding in findings],
             }
         )
 
-    @staticmethod
-    def _look(
-        viewer: Viewer, sample: Sample, now: float
-    ) -> tuple[list[ServiceReport], list[Finding]]:
-        return ask(lambda: nodes.services(viewer.redis, now)), find(viewer, sample)
+
+def _read_reports(viewer: Viewer, now: float) -> list[ServiceReport]:
+    return ask(lambda: nodes.services(viewer.redis, now))
 
 
 def find(viewer: Viewer, sample: Sample) -> list[Finding]:

@@ -83,3 +83,10 @@ async def test_findings_are_of_streams_that_one_may_see(here: Here) -> None:
     assert (await here.health(here.gateway.allow("eve")))["findings"] == [
         {"grade": "ok", "what": "there are no streams", "do": ""}
     ]
+
+
+async def test_what_is_away_is_told_and_no_error(here: Here) -> None:
+    here.gateway.memory_redis.down = True
+    told = await here.health()
+    assert (told["ready"], told["services"]) == (False, [])
+    assert [f["grade"] for f in told["findings"]] == ["bad"]
