@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -139,8 +139,8 @@ class _Follower:
             if self._notifier is not None:
                 await self._notifier.close()
 
-    def _start(self, work: Any) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.create_task(work)
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
