@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from aiohttp import BasicAuth, web
+from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.cookies import CookieSessions
@@ -115,7 +115,9 @@ async def test_whoami_tells_roles_and_rights_once_each(client: Client) -> None:
 
 @pytest.mark.parametrize(("user", "password"), [("bob", "right"), ("root", "secret")])
 async def test_whoami_tells_who_may_do_everything(client: Client, user: str, password: str) -> None:
-    answer = await client.get("/v1/whoami", auth=BasicAuth(user, password))
+    answer = await client.get(
+        "/v1/whoami", headers={"Authorization": encode_basic_auth(user, password)}
+    )
     told = await answer.json()
     assert (told["admin"], told["by"], told["expires"]) == (True, "password", None)
     assert told["rights"] == [{"right": "ADMIN", "kind": "all", "database": None, "name": None}]
