@@ -105,6 +105,12 @@ def to_tdengine(
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def columns_of(table: pa.Table) -> list[tuple[str, str]]:
+    """Return the name and type of each column, as far as a table without rows tells it."""
+    meta, _ = _columns(table.slice(0, 0), "UTC")
+    return [(name, kind) for name, kind, _ in meta]
+
+
 def to_arrow(answer: Answer) -> bytes:
     """Return an Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
     table = (

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
 
 from gateway import describing
-from gateway.answers import table_of
+from gateway.answers import columns_of, table_of
 from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
@@ -28,6 +30,10 @@ from penstock.sql import statements as st
 from penstock.types import ColumnType
 
 _EXPLAIN = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
+#: in front of a SELECT that is only looked at, on a line of its own
+EXPLAIN = "EXPLAIN\n"
+#: where the store tells the columns of a query that it explains
+_COLUMNS = b"penstock.columns"
 
 
 class ReadStatements:
@@ -66,6 +72,31 @@ class ReadStatements:
     async def query_known(self, statement: KnownSelect, context: RequestContext) -> pa.Table:
         """Answer a SELECT that was read before, by the store."""
         return await self._ask_store(statement, statement.tables, context)
+
+    async def columns_of(
+        self, statement: st.Query, context: RequestContext
+    ) -> list[tuple[str, str]] | None:
+        """Return the name and type of each column that a SELECT has; None where only its answer
+        tells them. Nothing is computed. Raises PenstockError.
+        """
+        tables = tables_of(statement.query)
+        if opens_windows(statement.query) or self._far(statement.query, context):
+            return None
+        if _is_of_lists(tables, context):
+            information = self._information.for_user(context.user)
+            look = partial(information.query, statement.query, context.database, rows=False)
+            answer = await asyncio.to_thread(look)
+            if answer is not None:
+                return columns_of(answer)
+        question = Question(
+            EXPLAIN + statement.text,
+            context.database,
+            context.timezone,
+            self._catalog().revision,
+            {},
+        )
+        explained = await self._store.select_for(context.user, question)
+        return [(name, kind) for name, kind in json.loads(explained.schema.metadata[_COLUMNS])]
 
     async def _ask_store(
         self, statement: st.Statement, tables: Sequence[TableName], context: RequestContext
@@ -168,17 +199,21 @@ class ReadStatements:
             return await asyncio.to_thread(
                 self._streams.explain, inner, context.database, context.timezone
             )
-        catalog = self._catalog()
-        far = pushdown.explain(
-            inner.query,
-            context.database or "",
-            lambda database, name: pushdown.find(catalog, database, name),
-        )
+        far = self._far(inner.query, context)
         tables = tables_of(inner.query)
         if not far and not opens_windows(inner.query) and not _is_of_lists(tables, context):
             return await self._ask_store(statement, tables, context)
         where = far or [("runs in", "gateway")]
         return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
+
+    def _far(self, query: exp.Query, context: RequestContext) -> list[tuple[str, str]]:
+        """Return what EXPLAIN says of a query over tables of other deployments, else nothing."""
+        catalog = self._catalog()
+        return pushdown.explain(
+            query,
+            context.database or "",
+            lambda database, name: pushdown.find(catalog, database, name),
+        )
 
 
 def _is_of_lists(tables: Sequence[TableName], context: RequestContext) -> bool:

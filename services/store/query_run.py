@@ -127,6 +127,7 @@ class QueryRun:
             steps_of(done.placed, notes),
             computed.kernels,
             self._execution.reaches(),
+            done.outputs,
         )
 
     def describe(self) -> pa.Schema:

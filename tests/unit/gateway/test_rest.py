@@ -93,6 +93,6 @@ async def test_a_bare_text_has_none(client: TestClient[Any, Any], asked: _Asked)
 async def test_the_dialect_is_told(asked: _Asked, client: TestClient[Any, Any]) -> None:
     answer = await client.get("/v1/dialect")
     told = await answer.json()
-    assert answer.status == 200 and told.keys() == {"keywords", "types", "functions"}
+    assert answer.status == 200 and told.keys() == {"keywords", "types", "clauses", "functions"}
     assert "INTERVAL" in told["keywords"] and "VARCHAR" in told["types"]
     assert not asked.contexts
