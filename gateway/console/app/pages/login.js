@@ -5,6 +5,10 @@ import { farewell, logIn } from "../core/session.js";
 import { Command } from "../parts/copy.js";
 import { Fault } from "../parts/fault.js";
 
+/** The gateway sends whoever opens a used link to /?link=ended. */
+const linkEnded = new URLSearchParams(location.search).get("link") === "ended";
+if (linkEnded) history.replaceState(null, "", "/" + location.hash);
+
 export function LogIn() {
   const fault = useSignal(null);
   const busy = useSignal(false);
@@ -28,6 +32,7 @@ export function LogIn() {
   return html`
     <main class="login" id="main">
       <h1>Penstock</h1>
+      ${linkEnded && html`<p class="note" role="status">That link was used before, or is too old. Log in here, or make another link.</p>`}
       ${farewell.value && html`<p role="status">${farewell.value}. Log in again.</p>`}
       <form onSubmit=${submit}>
         <label>User <input ref=${name} name="user" autocomplete="username" required spellcheck=${false} /></label>
