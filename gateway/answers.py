@@ -105,6 +105,12 @@ def to_tdengine(
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def columns_of(table: pa.Table) -> list[tuple[str, str]]:
+    """Return the name and type of each column, as far as a table without rows tells it."""
+    meta, _ = _columns(table.slice(0, 0), "UTC")
+    return [(name, kind) for name, kind, _ in meta]
+
+
 def to_arrow(answer: Answer) -> bytes:
     """Return an Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
     table = (
@@ -131,12 +137,12 @@ def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
 
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:
-    declared = _declared(field, series)
+    declared = _find_declared_type(field, series)
     kind, size = _type_of(series) if declared is None else _parse_type(declared)
     return [field.name, kind, size]
 
 
-def _declared(field: pa.Field, series: pl.Series) -> str | None:
+def _find_declared_type(field: pa.Field, series: pl.Series) -> str | None:
     """Return the type that a table made here says, or the store of a text of known length."""
     metadata = field.metadata or {}
     if TYPE_KEY in metadata:

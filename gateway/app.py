@@ -108,6 +108,7 @@ class _Gateway:
 
     async def close(self) -> None:
         await self._parts.socket.close()
+        await self._parts.console.follow.close()
         await self._runner.cleanup()
         for task in self._tasks:
             task.cancel()

@@ -12,7 +12,7 @@ from aiohttp import web
 from gateway.backends import Backends
 from gateway.children import Children
 from gateway.console.routes import Console
-from gateway.cookies import CookieSessions
+from gateway.console_parts import ConsoleParts
 from gateway.ddl.assembly import DdlParts
 from gateway.dead_letters import DeadLetterReader
 from gateway.forward import Forwarder, internal_token
@@ -25,14 +25,15 @@ from gateway.latest import LatestRoutes
 from gateway.registry import SchemaRegistryRoutes
 from gateway.rest import SqlRoutes
 from gateway.select import StoreClient
-from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
+from gateway.statements.checking import StatementChecker
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.resolution import NameResolver
 from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
+from gateway.tokens import TokenRoutes
 from gateway.websocket import Socket
 from gateway.wires.assembly import WireParts
 from gateway.wires.point_writer import PointWriter
@@ -75,25 +76,28 @@ class GatewayParts:
             tls.client(settings.tls_ca),
         )
         self.socket = Socket(self._intake, settings.window, settings.max_body)
-        self._executor = self._make_executor()
-
-    def application(self) -> web.Application:
-        """Return the HTTP server's routes."""
-        settings = self._settings
-        backends = self.backends
+        self._executor, checker = self._make_statements()
         rights = self.ddl.kafka_rights
         login = Login(
-            backends.catalog,
+            self.backends.catalog,
             settings.user,
             settings.root_password,
             self._clock,
             settings.signing_key,
             learn=rights.learn if rights is not None else None,
         )
-        cookies = CookieSessions(backends.redis, login, self._clock)
+        self.console = ConsoleParts(
+            settings, self.backends, self._access, login, checker, self._clock
+        )
+
+    def application(self) -> web.Application:
+        """Return the HTTP server's routes."""
+        settings = self._settings
+        backends = self.backends
+        login = self.console.login
         guard = RequestGuard(
             login,
-            cookies,
+            self.console.cookies,
             settings.allowed_origins,
             Rate(settings.max_requests_per_second, self._clock),
             Open(settings.max_open_per_address),
@@ -103,7 +107,6 @@ class GatewayParts:
             "notifier_url": settings.notifier_url,
             "federation_url": settings.federation_url,
         }
-        secure = settings.tls_cert is not None
         app = prepare(web.Application(client_max_size=settings.max_body))
         for part in (
             SqlRoutes(self._executor, login, self._clock, about),
@@ -114,7 +117,8 @@ class GatewayParts:
             self._make_wires(),
             SchemaRegistryRoutes(backends.catalog, self._access),
             self.ddl.drain,
-            Sessions(login, cookies, self._executor, backends.redis, secure=secure),
+            TokenRoutes(login, self._executor),
+            self.console,
             Console(),
         ):
             app.router.add_routes(part.routes(guard))
@@ -135,7 +139,8 @@ class GatewayParts:
             self._settings.max_body,
         )
 
-    def _make_executor(self) -> Executor:
+    def _make_statements(self) -> tuple[Executor, StatementChecker]:
+        """Return what runs statements, and what only looks at them."""
         backends = self.backends
         names = NameResolver(backends.catalog, self._intake)
         letters = DeadLetterReader(
@@ -163,9 +168,10 @@ class GatewayParts:
             self.writes.publisher,
             self._clock,
         )
-        return Executor(
+        permissions = Permissions(self._access, backends.catalog, self._intake)
+        executor = Executor(
             backends.catalog,
-            Permissions(self._access, backends.catalog, self._intake),
+            permissions,
             queries,
             writes,
             self.ddl.definer,
@@ -173,6 +179,8 @@ class GatewayParts:
             ShowStatements(names, queries, information),
             self.forwarder,
         )
+        checker = StatementChecker(backends.catalog, permissions, queries, writes, self.ddl.streams)
+        return executor, checker
 
 
 def _store(settings: GatewaySettings) -> StoreClient:

@@ -91,7 +91,7 @@ def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
     )
 
 
-def _created(layout: RowLayout, child: Child) -> _Child:
+def _name_and_tags(layout: RowLayout, child: Child) -> _Child:
     """Return what a child table that was made by CREATE TABLE is called, and its tags."""
     if child.stable_id != layout.table_id:
         raise RowError(f'"{child.name}" is a child of another supertable', column=TBNAME)
@@ -176,7 +176,7 @@ class Children:
             lower = name.lower()
             child = created.get(lower)
             if child is not None:
-                known[name] = _created(layout, child)
+                known[name] = _name_and_tags(layout, child)
                 continue
             found = seen.get((table, lower))
             # without its tags where one was added since

@@ -29,6 +29,8 @@ _SESSION_ENDS = "penstock.session_ends"
 _UNTRACED = contextlib.nullcontext()
 #: holds the secret of the console's session
 COOKIE = "penstock_session"
+#: value of `X-Requested-With` by which the console says that it has a form for user and password
+CONSOLE = "penstock-console"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -50,6 +52,29 @@ class RequestGuard:
         """*handler* behind the checks; *answer* gives errors their form."""
 
         @functools.wraps(handler)
+        async def admit(request: web.Request) -> web.StreamResponse:
+            request[_USER] = user = await self.admit(request)
+            self.rate.spend(user)
+            return await handler(request)
+
+        return self._with_answers(admit, answer)
+
+    def wrap_unknown(self, handler: Handler) -> Handler:
+        """*handler* behind all checks but that of who asks, which it makes itself."""
+
+        @functools.wraps(handler)
+        async def check(request: web.Request) -> web.StreamResponse:
+            self._same_origin(request)
+            return await handler(request)
+
+        return self._with_answers(check, http.error_response)
+
+    def _with_answers(
+        self, handler: Handler, answer: Callable[[PenstockError], web.Response]
+    ) -> Handler:
+        """*handler* with its errors made into answers."""
+
+        @functools.wraps(handler)
         async def pass_on(request: web.Request) -> web.StreamResponse:
             try:
                 trace = traces.trace_of(request.headers)
@@ -57,8 +82,6 @@ class RequestGuard:
                     self.open.inside(request.remote or ""),
                     traces.bound(trace) if trace is not None else _UNTRACED,
                 ):
-                    request[_USER] = user = await self.admit(request)
-                    self.rate.spend(user)
                     return await handler(request)
             except PenstockError as error:
                 if error.code == "E_FORBIDDEN":
@@ -71,7 +94,7 @@ class RequestGuard:
                         reason=error.message,
                         detail=error.detail,
                     )
-                return _parting(request, answer(error))
+                return _fit_caller(request, answer(error))
             except (asyncio.CancelledError, web.HTTPException):
                 raise
             except Exception:
@@ -79,7 +102,7 @@ class RequestGuard:
                 bug = BusError(
                     "this is a bug in the gateway; its log has the details", code="E_INTERNAL"
                 )
-                return _parting(request, answer(bug))
+                return _fit_caller(request, answer(bug))
 
         return pass_on
 
@@ -112,12 +135,17 @@ class RequestGuard:
         )
 
 
-def _parting(request: web.Request, response: web.Response) -> web.Response:
-    """Close the connection of who is refused a WebSocket: it is of no more use, and a client with
-    TLS may wait in a read until it ends.
+def _fit_caller(request: web.Request, response: web.Response) -> web.Response:
+    """Make a refusal fit who gets it.
+
+    The connection of a refused WebSocket is closed: it is of no more use, and a client with TLS may
+    wait in a read until it ends. The console gets no challenge: the browser would open a dialog of
+    its own.
     """
     if "Upgrade" in request.headers:
         response.force_close()
+    if request.headers.get("X-Requested-With") == CONSOLE:
+        response.headers.popall("WWW-Authenticate", None)
     return response
 
 
@@ -126,9 +154,16 @@ def user_of(request: web.Request) -> str:
     return str(request[_USER])
 
 
+def came_by(request: web.Request) -> str:
+    """Return how the caller was recognised: by a `session`, a `token` or a `password`."""
+    if _SESSION_ENDS in request:
+        return "session"
+    return "token" if is_token(request.headers.get("Authorization", "")) else "password"
+
+
 def with_password(request: web.Request) -> bool:
     """Tell a request that came with a password from one with a token or a session."""
-    return _SESSION_ENDS not in request and not is_token(request.headers.get("Authorization", ""))
+    return came_by(request) == "password"
 
 
 def cookie_of(request: web.Request) -> str | None:
@@ -140,8 +175,17 @@ def cookie_of(request: web.Request) -> str | None:
     return request.cookies.get(COOKIE) or None
 
 
-async def body(request: web.Request) -> bytes:
-    """Read the whole body. Raises SchemaError when it is larger than the application allows."""
+async def body(request: web.Request, most: int | None = None) -> bytes:
+    """Read the whole body.
+
+    Args:
+        most: bytes that it may have; None: as many as the application allows.
+
+    Raises:
+        SchemaError: it is larger, or cannot be read.
+    """
+    if most is not None:
+        request = request.clone(client_max_size=most)
     try:
         return await request.read()
     except web.HTTPRequestEntityTooLarge as large:

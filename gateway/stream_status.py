@@ -6,6 +6,8 @@ Knows the fields of `names.stream_status`; does not interpret what a stream comp
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import redis
 
 from gateway.children import text
@@ -29,5 +31,16 @@ def live_fields(catalog: Catalog, stream: StreamEntry) -> set[str]:
 
 def progress(client: redis.Redis, stream: StreamEntry) -> dict[str, str]:
     """Return all fields of a stream's status."""
-    held = ask(lambda: client.hgetall(names.stream_status(stream.id)))
-    return {text(k): text(v) for k, v in held.items()}
+    return progress_of(client, [stream])[0]
+
+
+def progress_of(client: redis.Redis, streams: Sequence[StreamEntry]) -> list[dict[str, str]]:
+    """Return all fields of the status of each stream, asked for at once."""
+
+    def read() -> list[dict[bytes, bytes]]:
+        with client.pipeline(transaction=False) as pipeline:
+            for stream in streams:
+                pipeline.hgetall(names.stream_status(stream.id))
+            return list(pipeline.execute())
+
+    return [{text(k): text(v) for k, v in held.items()} for held in ask(read)]

@@ -263,6 +263,11 @@ def session(digest: str) -> str:
     return f"penstock:session:{digest}"
 
 
+def sessions_of(user: str) -> str:
+    """Redis hash: the console's sessions of a user, digest of the cookie → when it ends."""
+    return f"penstock:sessions:{user}"
+
+
 def link_in_use(link: str) -> str:
     """Redis key that lives while a login link that was opened could be opened again."""
     return f"penstock:link:{link}"

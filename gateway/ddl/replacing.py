@@ -139,7 +139,7 @@ def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table 
 
 def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     """Return *plan* with the options of ALTER STREAM."""
-    given = _given(statement)
+    given = _options_of(statement)
     wrong = [k for k in given if k not in ALTERABLE]
     if wrong:
         raise statement.error(
@@ -164,7 +164,7 @@ def with_options(statement: AlterStream, plan: StreamPlan) -> StreamPlan:
     return replace(made, sql=sql_text(replace(parsed, options=replace(parsed.options, **given))))
 
 
-def _given(statement: AlterStream) -> dict[str, Any]:
+def _options_of(statement: AlterStream) -> dict[str, Any]:
     """Return the options that the statement has."""
     options = statement.options
     values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}

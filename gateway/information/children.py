@@ -40,7 +40,7 @@ class ChildLists:
             seen = stable is not None and catalog.table(stable.database, stable.name) is not None
             return (made, stable) if stable is not None and seen else None
         for stable in catalog.tables(database):
-            held = self._held(stable, name)
+            held = self._find_held(stable, name)
             if held is not None:
                 return held, stable
         return None
@@ -102,7 +102,7 @@ class ChildLists:
         """
         return tagged_children(self._viewer.catalog, self._viewer.redis, stable, only)
 
-    def _held(self, stable: Table, name: str) -> Child | None:
+    def _find_held(self, stable: Table, name: str) -> Child | None:
         """Return a child table that its rows made known. Raises BusError."""
         tags = held_tags(self._viewer.redis, stable, name)
         return None if tags is None else Child(0, stable.database, stable.id, name, tags)

@@ -82,3 +82,34 @@ def _target(catalog: Catalog, grant: Grant) -> tuple[str, str, str] | None:
     if isinstance(target, Object):
         return kind_of(target), target.database, target.name
     return None
+
+
+def rights_held(viewer: Viewer) -> tuple[list[str], list[dict[str, str | None]]]:
+    """Return the roles of a user, and the rights that they and their roles have, each once.
+
+    A right has `right`, the `kind` of what it is on (`all`: everything), its `database` and, in
+    that, its `name`.
+    """
+    if viewer.user == viewer.access.root:
+        return [], [_right("ADMIN", "all", "", "")]
+    catalog = viewer.whole()
+    user = catalog.user(viewer.user)
+    if user is None:
+        return [], []
+    roles = [role for role in catalog.roles() if role.id in user.roles]
+    found = {}
+    for grant in (*user.grants, *(g for role in roles for g in role.grants)):
+        target = _target(catalog, grant)
+        if target is not None:
+            found[grant.right, *target] = _right(grant.right, *target)
+    return [role.name for role in roles], list(found.values())
+
+
+def _right(right: str, kind: str, database: str, name: str) -> dict[str, str | None]:
+    """Return one right as JSON has it; a name that stands for any is null."""
+    return {
+        "right": right,
+        "kind": kind,
+        "database": None if kind == "all" else database,
+        "name": None if kind in ("all", "database") else name,
+    }

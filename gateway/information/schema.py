@@ -96,11 +96,15 @@ class Information:
             "SYSTEM DATABASES": lambda *_: self._databases(system=True),
             "STABLES": self._show_stables,
             **dict.fromkeys(KINDS, self._show_tables),
-            "STREAMS": lambda statement, _: streams.streams(self._known(statement.database)),
-            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
-                self._known(statement.database)
+            "STREAMS": lambda statement, _: streams.streams(
+                self._require_database(statement.database)
             ),
-            "VIEWS": lambda statement, _: federation.views(self._known(statement.database)),
+            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
+                self._require_database(statement.database)
+            ),
+            "VIEWS": lambda statement, _: federation.views(
+                self._require_database(statement.database)
+            ),
             "VARIABLES": self._show_variables,
             "FUNCTIONS": lambda *_: mesh.functions(),
             "USERS": lambda *_: principals.users(),
@@ -124,12 +128,15 @@ class Information:
 
     # ---------------------------------------------------------------- queries
 
-    def query(self, tree: exp.Query, database: str | None = None) -> pa.Table | None:
+    def query(
+        self, tree: exp.Query, database: str | None = None, *, rows: bool = True
+    ) -> pa.Table | None:
         """Answer a query over `information_schema` alone, or over no table; return None for one
         about rows.
 
         Args:
             database: the current one.
+            rows: False: of lists without rows, to learn the answer's columns.
         """
         tables = list(tree.find_all(exp.Table))
         if any(not is_own(t.db or database) for t in tables):
@@ -139,19 +146,22 @@ class Information:
         if not tables and not _is_of_session(tree, values):
             return None
         tree = tree.copy()
-        lists = self._bind_lists(tree)
+        lists = self._bind_lists(tree, rows=rows)
         insert_values(tree, values)
         for select in list(tree.find_all(exp.Select)):
             select.set("expressions", [name_as_written(item) for item in select.expressions])
         return declare(self.run(tree, lists), tree)
 
-    def _bind_lists(self, tree: exp.Query) -> dict[str, pa.Table]:
-        """Make the lists that *tree* names, and leave their bare names in it."""
+    def _bind_lists(self, tree: exp.Query, *, rows: bool) -> dict[str, pa.Table]:
+        """Make the lists that *tree* names, with their rows or none, and leave their bare names in
+        it.
+        """
         lists: dict[str, pa.Table] = {}
         scope = scope_of(tree)
         for table in tree.find_all(exp.Table):
             name = table.name.lower()
-            lists[name] = self._lists[_list_name(name)](scope)
+            known = _list_name(name)
+            lists[name] = self._lists[known](scope) if rows else table_of(columns.LISTS[known], ())
             table.set("db", None)
             table.set("this", exp.to_identifier(name))
         return lists
@@ -215,7 +225,7 @@ class Information:
         )
 
     def _home(self, statement: Show, database: str | None) -> str:
-        home = self._known(statement.database or database)
+        home = self._require_database(statement.database or database)
         if home is None:
             what = statement.what.upper()
             raise statement.error(
@@ -223,7 +233,7 @@ class Information:
             )
         return home
 
-    def _known(self, database: str | None) -> str | None:
+    def _require_database(self, database: str | None) -> str | None:
         """Return *database* if the user has such a one, or none is named. Raises CatalogError."""
         if database is not None and not is_own(database):
             database_of(self.catalog, database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow as pa
 from gateway.answers import table_of
 from gateway.information import columns
 from gateway.information.viewer import Viewer
-from gateway.stream_status import live_fields, progress
+from gateway.stream_status import live_fields, progress, progress_of
 from penstock import names
 from penstock.catalog.model import StreamEntry
 from penstock.coordination.redis_link import ask
@@ -33,8 +34,12 @@ class StreamLists:
     def streams(self, database: str | None = None) -> pa.Table:
         """Return streams with their status."""
         rows = []
-        for s in self._viewer.catalog.streams(database):
-            status, message = self._status(s)
+        streams = self._viewer.catalog.streams(database)
+        reports = progress_of(self._viewer.redis, streams) if streams else []
+        lags = self._lags(streams)
+        safe = bool(streams) and self._is_safe()
+        for s, said in zip(streams, reports, strict=True):
+            status, message = self._status(s, said, safe=safe)
             p = s.plan
             notifies = p.notify is not None and p.notify.urls
             rows.append(
@@ -52,35 +57,40 @@ class StreamLists:
                     _trigger(p),
                     p.path,
                     message,
-                    *self._metrics(s),
+                    *self._metrics(s, said, lags),
                     p.max_results or None,
                     p.max_state or None,
-                    self._targets(s)[1] if notifies else None,
+                    _targets(said)[1] if notifies else None,
                 )
             )
         return table_of(columns.STREAMS, rows)
 
-    def _metrics(self, stream: StreamEntry) -> tuple[int, int, int, int, int, int, str | None]:
+    def _metrics(
+        self, stream: StreamEntry, said: dict[str, str], lags: dict[str, int]
+    ) -> tuple[int, int, int, int, int, int, str | None]:
         """Return rows in and out, late and failed, bytes of state, records not worked on yet, the
         newest complaint.
         """
-        said = [
-            json.loads(v) for f, v in self._progress(stream).items() if f.startswith(names.STATS)
-        ]
-        rows_in, rows_out, late, failed, size = (sum(s[k] for s in said) for k in _COUNTED)
-        complaint = next((s["error"] for s in said if s["error"]), None)
-        return rows_in, rows_out, late, failed, size, self._lag(stream), complaint
+        stats = [json.loads(v) for f, v in said.items() if f.startswith(names.STATS)]
+        rows_in, rows_out, late, failed, size = (sum(s[k] for s in stats) for k in _COUNTED)
+        complaint = next((s["error"] for s in stats if s["error"]), None)
+        lag = sum(lags.get(topic, 0) for topic in self._topics(stream))
+        return rows_in, rows_out, late, failed, size, lag, complaint
 
-    def _lag(self, stream: StreamEntry) -> int:
-        """Return how many records of its topics are not worked on yet."""
+    def _topics(self, stream: StreamEntry) -> list[str]:
+        """Return the topics whose records are worked on for a stream."""
         topics = [*self._viewer.whole().source_topics(stream.plan)]
-        if stream.plan.path == "exchange":
-            topics.append(names.EXCHANGE)
+        return [*topics, names.EXCHANGE] if stream.plan.path == "exchange" else topics
+
+    def _lags(self, streams: Sequence[StreamEntry]) -> dict[str, int]:
+        """Return how many records of each topic of the streams are not worked on yet."""
+        topics = list({topic for stream in streams for topic in self._topics(stream)})
         if not topics:
-            return 0
+            return {}
         keys = [names.query_heartbeat(t) for t in topics]
         beats = ask(lambda: self._viewer.redis.mget(keys))
-        return sum(int(json.loads(b)["lag"]) for b in beats if b is not None)
+        told = zip(topics, beats, strict=True)
+        return {topic: int(json.loads(beat)["lag"]) for topic, beat in told if beat is not None}
 
     def tasks(self) -> pa.Table:
         """Return what each task of each stream says of it."""
@@ -94,9 +104,13 @@ class StreamLists:
             ]
         return table_of(columns.TASKS, rows)
 
-    def _status(self, stream: StreamEntry) -> tuple[str, str]:
-        """Return the status of a stream, and what there is to say about it."""
-        said = self._progress(stream)
+    def _status(self, stream: StreamEntry, said: dict[str, str], *, safe: bool) -> tuple[str, str]:
+        """Return the status of a stream, and what there is to say about it.
+
+        Args:
+            said: by its readers.
+            safe: the mesh runs in safe mode.
+        """
         failed = [
             f"{k.removeprefix(names.FAILED)}: {v}"
             for k, v in sorted(said.items())
@@ -110,7 +124,7 @@ class StreamLists:
             return "paused", held
         if held := said.get(names.QUOTA):
             return "throttled", held
-        if ask(lambda: self._viewer.redis.exists(names.safe_mode())):
+        if safe:
             return "stopped", "safe mode: DROP what must not run, then start without --safe"
         return self._readiness(stream, said)
 
@@ -123,23 +137,23 @@ class StreamLists:
         live = len(wanted & said.keys())
         if live < len(wanted):
             return "init", f"live in {live} of {len(wanted)} partitions"
-        return "ready", self._targets(stream)[0]
+        return "ready", _targets(said)[0]
 
-    def _targets(self, stream: StreamEntry) -> tuple[str, int]:
-        """Return which targets of NOTIFY are down and why, and how many events wait for targets."""
-        said = [
-            json.loads(v)
-            for f, v in sorted(self._progress(stream).items())
-            if f.startswith(names.TARGETS)
-        ]
-        now = time.time()
-        said = [s for s in said if now - s["at"] < _TOLD_SECONDS]
-        waiting = sum(s["waiting"] for s in said)
-        down = list(dict.fromkeys(why for s in said for why in s["down"]))
-        return "; ".join([*down, f"{waiting} events wait"] if down else []), waiting
+    def _is_safe(self) -> bool:
+        return bool(ask(lambda: self._viewer.redis.exists(names.safe_mode())))
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:
         return progress(self._viewer.redis, stream)
+
+
+def _targets(said: dict[str, str]) -> tuple[str, int]:
+    """Return which targets of NOTIFY are down and why, and how many events wait for targets."""
+    told = [json.loads(v) for f, v in sorted(said.items()) if f.startswith(names.TARGETS)]
+    now = time.time()
+    told = [t for t in told if now - t["at"] < _TOLD_SECONDS]
+    waiting = sum(t["waiting"] for t in told)
+    down = list(dict.fromkeys(why for t in told for why in t["down"]))
+    return "; ".join([*down, f"{waiting} events wait"] if down else []), waiting
 
 
 def _trigger(plan: StreamPlan) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
 
 from gateway import describing
-from gateway.answers import table_of
+from gateway.answers import columns_of, table_of
 from gateway.ddl.streams import StreamDefinitions
 from gateway.ddl.topics import Topics
 from gateway.information.schema import Information
@@ -27,6 +29,10 @@ from penstock.sql import statements as st
 from penstock.types import ColumnType
 
 _EXPLAIN = (("item", ColumnType("VARCHAR", 64)), ("value", ColumnType("VARCHAR", 65_535)))
+#: in front of a SELECT that is only looked at, on a line of its own
+EXPLAIN = "EXPLAIN\n"
+#: where the store tells the columns of a query that it explains
+_COLUMNS = b"penstock.columns"
 
 
 class ReadStatements:
@@ -62,6 +68,31 @@ class ReadStatements:
             if answer is not None:
                 return answer
         return await self._ask_store(statement, tables, context)
+
+    async def columns_of(
+        self, statement: st.Query, context: RequestContext
+    ) -> list[tuple[str, str]] | None:
+        """Return the name and type of each column that a SELECT has; None where only its answer
+        tells them. Nothing is computed. Raises PenstockError.
+        """
+        tables = list(statement.query.find_all(exp.Table))
+        if _over_windows(statement.query) or self._far(statement.query, context):
+            return None
+        if _is_of_lists(tables, context):
+            information = self._information.for_user(context.user)
+            look = partial(information.query, statement.query, context.database, rows=False)
+            answer = await asyncio.to_thread(look)
+            if answer is not None:
+                return columns_of(answer)
+        question = Question(
+            EXPLAIN + statement.text,
+            context.database,
+            context.timezone,
+            self._catalog().revision,
+            {},
+        )
+        explained = await self._store.select_for(context.user, question)
+        return [(name, kind) for name, kind in json.loads(explained.schema.metadata[_COLUMNS])]
 
     async def _ask_store(
         self, statement: st.Query | st.Explain, tables: Sequence[exp.Table], context: RequestContext
@@ -165,17 +196,21 @@ class ReadStatements:
             return await asyncio.to_thread(
                 self._streams.explain, inner, context.database, context.timezone
             )
-        catalog = self._catalog()
-        far = pushdown.explain(
-            inner.query,
-            context.database or "",
-            lambda database, name: pushdown.find(catalog, database, name),
-        )
+        far = self._far(inner.query, context)
         tables = list(inner.query.find_all(exp.Table))
         if not far and not _over_windows(inner.query) and not _is_of_lists(tables, context):
             return await self._ask_store(statement, tables, context)
         where = far or [("runs in", "gateway")]
         return table_of(_EXPLAIN, [("query", sql_text(inner)), *where])
+
+    def _far(self, query: exp.Query, context: RequestContext) -> list[tuple[str, str]]:
+        """Return what EXPLAIN says of a query over tables of other deployments, else nothing."""
+        catalog = self._catalog()
+        return pushdown.explain(
+            query,
+            context.database or "",
+            lambda database, name: pushdown.find(catalog, database, name),
+        )
 
 
 def _is_of_lists(tables: Sequence[exp.Table], context: RequestContext) -> bool:

@@ -59,16 +59,7 @@ class WriteStatements:
 
     async def insert(self, statement: st.Insert, context: RequestContext) -> Affected:
         """INSERT INTO … VALUES, for each table of the statement."""
-        tz = times.zone(context.timezone)
-        bound: list[BoundRows] = []
-        remote: list[tuple[External, BoundRows]] = []
-        for part in statement.parts:
-            home = self._names.home(statement, part.table, context)
-            entry = self._catalog().external(home.name, (part.stable or part.table).name)
-            if entry is not None:
-                remote.append((entry, self._bind_remote(statement, part, entry, tz)))
-            else:
-                bound.append(await self._bind(statement, part, home, tz))
+        bound, remote = await self.bind_rows(statement, context)
         if remote and context.key is not None:
             raise statement.error(
                 "an idempotency key is for tables of this deployment",
@@ -79,6 +70,24 @@ class WriteStatements:
         for receipt in receipts:
             context.notices.extend(receipt.notices)
         return Affected(sum(r.rows for r in receipts) + sum(written))
+
+    async def bind_rows(
+        self, statement: st.Insert, context: RequestContext
+    ) -> tuple[list[BoundRows], list[tuple[External, BoundRows]]]:
+        """Return the rows of an INSERT for tables of this deployment and of others. Writes nothing.
+        Raises PenstockError.
+        """
+        tz = times.zone(context.timezone)
+        bound: list[BoundRows] = []
+        remote: list[tuple[External, BoundRows]] = []
+        for part in statement.parts:
+            home = self._names.home(statement, part.table, context)
+            entry = self._catalog().external(home.name, (part.stable or part.table).name)
+            if entry is not None:
+                remote.append((entry, self._bind_remote(statement, part, entry, tz)))
+            else:
+                bound.append(await self._bind(statement, part, home, tz))
+        return bound, remote
 
     def _bind_remote(
         self, statement: st.Insert, part: st.InsertPart, entry: External, tz: tzinfo

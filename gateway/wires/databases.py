@@ -9,7 +9,9 @@ from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 
 
-def admitted(catalog: Catalog, access: Access, user: str, right: Right, name: str) -> Database:
+def require_database(
+    catalog: Catalog, access: Access, user: str, right: Right, name: str
+) -> Database:
     """Return the database *name*, if *user* has any right in it.
 
     Raises:

@@ -13,7 +13,7 @@ from gateway.guard import RequestGuard, body, user_of
 from gateway.wires.influxql.times import EPOCHS
 from gateway.wires.lines import parse
 from gateway.wires.partial_write import PartialWrite
-from gateway.wires.point_writer import Points, PointWriter
+from gateway.wires.point_writer import PointBatch, PointWriter
 from gateway.wires.text_body import read_text
 from penstock.errors import PenstockError, SchemaError
 
@@ -57,7 +57,7 @@ class InfluxWrite:
         self._writer.admit(user, database)
         data = await body(request)
         points, refused = await read_text(parse, data)
-        sent = Points(points, refused, EPOCHS[precision], len(data))
+        sent = PointBatch(points, refused, EPOCHS[precision], len(data))
         said = await self._writer.write(user, database, sent)
         return web.Response(status=204, headers=notices.headers(said))
 

@@ -146,7 +146,7 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
     match = _PLAIN.match(line, at)
     if not match:
         raise LineError(f'field "{name}" has no value', number)
-    value = _unquoted(match[0])
+    value = _read_unquoted(match[0])
     if value is None:
         raise LineError(
             f'value {match[0][:64]!r} of field "{name}" is not a number, boolean or quoted text',
@@ -155,7 +155,7 @@ def _value(line: str, at: int, number: int, name: str) -> tuple[Any, int]:
     return value, match.end()
 
 
-def _unquoted(text: str) -> bool | int | float | Unsigned | None:
+def _read_unquoted(text: str) -> bool | int | float | Unsigned | None:
     """Return the value of a field that has no quotes; None if *text* is none."""
     if text in _TRUE:
         return True

@@ -11,7 +11,7 @@ from aiohttp import web
 from gateway import notices
 from gateway.guard import Handler, RequestGuard, body, user_of
 from gateway.wires import puts
-from gateway.wires.point_writer import Points, PointWriter
+from gateway.wires.point_writer import PointBatch, PointWriter
 from gateway.wires.text_body import Read, read_text
 
 _MILLISECOND = 10**6
@@ -36,7 +36,7 @@ class OpenTsdb:
             self._writer.admit(user, database)
             data = await body(request)
             points, refused = await read_text(read, data)
-            sent = Points(points, refused, _MILLISECOND, len(data))
+            sent = PointBatch(points, refused, _MILLISECOND, len(data))
             said = await self._writer.write(user, database, sent)
             return web.Response(status=204, headers=notices.headers(said))
 

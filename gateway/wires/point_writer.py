@@ -21,7 +21,7 @@ from gateway.idempotency import Receipt
 from gateway.intake import WriteIntake, database_of, layout_of, refuse_virtual
 from gateway.layout import TBNAME, RowLayout
 from gateway.row_error import RowError
-from gateway.wires.databases import admitted
+from gateway.wires.databases import require_database
 from gateway.wires.partial_write import PartialWrite, Row, agreeing, fitting, shapes, words_of
 from gateway.wires.points import LineError, Point, Unsigned
 from penstock import names
@@ -36,7 +36,7 @@ _SMALLEST_TEXT = 64
 
 
 @dataclass(frozen=True)
-class Points:
+class PointBatch:
     """What was read of a body.
 
     Args:
@@ -73,9 +73,9 @@ class PointWriter:
         """Raise AuthError where *user* has no right in the database, and CatalogError when there
         is none: before anything that was sent is read.
         """
-        admitted(self._definer.catalog, self._access, user, "WRITE", database)
+        require_database(self._definer.catalog, self._access, user, "WRITE", database)
 
-    async def write(self, user: str, database: str, sent: Points) -> list[str]:
+    async def write(self, user: str, database: str, sent: PointBatch) -> list[str]:
         """Write what was sent, and wait until Kafka has it; return notices for the client.
 
         Raises:
@@ -211,7 +211,7 @@ class PointWriter:
             )
 
     async def _submit(
-        self, database: str, table: str, points: list[Point], sent: Points
+        self, database: str, table: str, points: list[Point], sent: PointBatch
     ) -> tuple[RowLayout, list[Row], asyncio.Future[Any]]:
         """Points on their way as rows of their table."""
         found = self._intake.find(database, table)

@@ -14,7 +14,7 @@ from aiohttp import web
 from gateway import notices
 from gateway.guard import RequestGuard, body, user_of
 from gateway.wires import remote_write
-from gateway.wires.point_writer import Points, PointWriter
+from gateway.wires.point_writer import PointBatch, PointWriter
 from penstock.errors import SchemaError
 
 _MILLISECOND = 10**6
@@ -48,10 +48,10 @@ class RemoteWrite:
         said = await self._writer.write(user, database, sent)
         return web.Response(status=204, headers=notices.headers(said))
 
-    def _read(self, data: bytes) -> Points:
+    def _read(self, data: bytes) -> PointBatch:
         plain = remote_write.decompress(data, self._max_body)
         points, refused = remote_write.points(plain)
-        return Points(points, refused, _MILLISECOND, len(plain))
+        return PointBatch(points, refused, _MILLISECOND, len(plain))
 
 
 def _require_version_1(request: web.Request) -> None:

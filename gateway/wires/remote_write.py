@@ -41,7 +41,7 @@ def decompress(data: bytes, most: int) -> bytes:
     try:
         return bytes(_SNAPPY.decompress(data, size, asbytes=True))
     except (pa.ArrowException, OSError) as wrong:
-        raise _broken(f"snappy: {wrong}") from None
+        raise _body_error(f"snappy: {wrong}") from None
 
 
 def points(data: bytes) -> tuple[list[Point], list[LineError]]:
@@ -118,7 +118,7 @@ class _Request:
                 try:
                     texts[field] = self._data[first:last].decode()
                 except UnicodeDecodeError:
-                    raise _broken("a label is not UTF-8") from None
+                    raise _body_error("a label is not UTF-8") from None
         return texts[1], texts[2]
 
     def _sample(self, start: int, end: int) -> tuple[float, int]:
@@ -154,9 +154,9 @@ class _Request:
         elif wire in (_FIXED64, _FIXED32):
             size = 8 if wire == _FIXED64 else 4
         else:
-            raise _broken(f"wire type {wire}")
+            raise _body_error(f"wire type {wire}")
         if size > end - at:
-            raise _broken("a field is longer than its message")
+            raise _body_error("a field is longer than its message")
         return size, at
 
 
@@ -168,10 +168,10 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
             return value & (1 << 64) - 1, at + place + 1
-    raise _broken("a number has no end")
+    raise _body_error("a number has no end")
 
 
-def _broken(detail: str) -> SchemaError:
+def _body_error(detail: str) -> SchemaError:
     return SchemaError(
         "the body is no request of remote write",
         code="E_BODY",

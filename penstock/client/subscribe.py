@@ -37,7 +37,7 @@ from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.notebook.live import Live
 from penstock.notebook.markup import SHOWN_ROWS
 from penstock.notebook.newest_rows import NewestRows
-from penstock.notebook.view import View, moment
+from penstock.notebook.view import NotebookView, moment
 
 #: largest message accepted from the notifier
 _MAX_MESSAGE = 64 << 20
@@ -135,10 +135,10 @@ class Subscription(Live):
         Raises:
             PenstockError: the notifier refuses, patience is over, or it was closed.
         """
-        self._opened(None)
+        self._open_connection(None)
         return self
 
-    def _opened(self, deadline: float | None) -> SyncConnection:
+    def _open_connection(self, deadline: float | None) -> SyncConnection:
         """Return the connection, which is made when there is none. Raises TimeoutError: not until
         *deadline*.
         """
@@ -148,7 +148,7 @@ class Subscription(Live):
         if self._closed.is_set():
             # perhaps while it was made
             connection.close()
-            raise _closed()
+            raise _error_when_closed()
         return connection
 
     def _connect_until(self, deadline: float | None) -> SyncConnection:
@@ -167,7 +167,7 @@ class Subscription(Live):
             else:
                 self._reconnecting.succeeded()
                 return connection
-        raise _closed()
+        raise _error_when_closed()
 
     def _connect(self) -> SyncConnection:
         connection = connect_sync(
@@ -205,7 +205,7 @@ class Subscription(Live):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            connection = self._opened(deadline)
+            connection = self._open_connection(deadline)
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
             try:
                 update = self._update(connection.recv(left))
@@ -213,9 +213,9 @@ class Subscription(Live):
                 self._sync = None
                 continue
             if update is not None:
-                return self._given_out(update)
+                return self._give_out(update)
 
-    def _given_out(self, update: Update) -> Update:
+    def _give_out(self, update: Update) -> Update:
         self.token = update.token
         self._newest.add(update.items)
         return update
@@ -233,7 +233,7 @@ class Subscription(Live):
                 async for text in self._async:
                     update = self._update(text)
                     if update is not None:
-                        yield self._given_out(update)
+                        yield self._give_out(update)
             self._async = None
 
     async def _connect_async(self) -> ClientConnection:
@@ -253,7 +253,7 @@ class Subscription(Live):
         while not self._closed.is_set() and (left := end - time.monotonic()) > 0:
             await asyncio.sleep(min(left, _LOOK_SECONDS))
 
-    def view(self, rows: int = SHOWN_ROWS) -> View:
+    def view(self, rows: int = SHOWN_ROWS) -> NotebookView:
         """Return what it looks like: whether it is connected, and the newest rows given out. Their
         times are asked for once.
         """
@@ -263,7 +263,7 @@ class Subscription(Live):
         names, newest = self._newest.last(rows)
         facts = [f"{came:,} {what}{last}"]
         shown = self._times.shown(names, newest)
-        return View(f"subscription to {self.name}", self._state(), facts, names, shown)
+        return NotebookView(f"subscription to {self.name}", self._state(), facts, names, shown)
 
     def _state(self) -> str:
         if self._closed.is_set():
@@ -335,7 +335,7 @@ def _may_pass(error: Exception) -> bool:
     return not isinstance(error, (InvalidURI, ssl.SSLCertVerificationError))
 
 
-def _closed() -> RemoteError:
+def _error_when_closed() -> RemoteError:
     return RemoteError("the subscription is closed", hint="subscribe again")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.notebook.newest_rows import NewestRows
-from penstock.notebook.view import View, moment
+from penstock.notebook.view import NotebookView, moment
 
 
 def subscription_view(
@@ -17,7 +17,7 @@ def subscription_view(
     rows: int,
     *,
     connected: bool,
-) -> View:
+) -> NotebookView:
     """Return what it looks like.
 
     Args:
@@ -34,7 +34,9 @@ def subscription_view(
     if worker["failedMsgCount"]:
         facts.append(f"{worker['failedMsgCount']:,} calls failed: {worker['lastErrMsg']}")
     title = f"subscription {worker['action']} to stream table {worker['table']}"
-    return View(title.replace("  ", " "), _state(worker, error, connected), facts, names, shown)
+    return NotebookView(
+        title.replace("  ", " "), _state(worker, error, connected), facts, names, shown
+    )
 
 
 def _state(worker: Mapping[str, Any], error: PenstockError | None, connected: bool) -> str:

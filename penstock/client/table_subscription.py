@@ -28,7 +28,7 @@ from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import PenstockError, RemoteError
 from penstock.notebook.live import Live
 from penstock.notebook.markup import SHOWN_ROWS
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 from penstock.remote_errors import error_of
 
 #: seconds without a sign of life after which another node is tried
@@ -335,7 +335,7 @@ class TableSubscription(Live):
         except (OSError, WebSocketException):
             return  # it is told with the next connection
 
-    def view(self, rows: int = SHOWN_ROWS) -> View:
+    def view(self, rows: int = SHOWN_ROWS) -> NotebookView:
         """Return what it looks like: who serves it, how far it is, and the newest rows."""
         connected = self._socket is not None
         return subscription_view(

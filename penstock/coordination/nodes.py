@@ -8,17 +8,24 @@ means; leases do that.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError
+from typing import Any
 
+import psutil
 import redis
 
 from penstock import names
 from penstock.config.settings import Settings
 from penstock.coordination import redis_link
+from penstock.installed import version
 from penstock.runtime import log, vital
+from penstock.runtime.health import Health
 
 _EVERY_SECONDS = 2.0
 #: a service that was not heard of for this long is offline, one for a week is forgotten
@@ -39,13 +46,36 @@ class Node:
     online: bool
 
 
-class Presence(threading.Thread):
-    """Tells Redis that a service is there, until `close`; Redis away is no trouble."""
+@dataclass(frozen=True)
+class ServiceReport:
+    """What a service last said of itself; times are epoch seconds."""
 
-    def __init__(self, settings: Settings) -> None:
+    name: str
+    node: int
+    host: str
+    started: float
+    seen: float
+    #: it was heard of lately
+    online: bool
+    #: what it waits for, and why; empty when it is ready
+    waiting: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+    #: bytes that its process has in memory; None: an earlier version, which does not say
+    memory: int | None = None
+
+
+class Presence(threading.Thread):
+    """Tells Redis that a service is there and how it is, until `close`; Redis away is no
+    trouble.
+    """
+
+    def __init__(self, settings: Settings, health: Health) -> None:
         super().__init__(name="presence", daemon=True)
         self._field = f"{settings.node}:{settings.service}"
         self._since = time.time()
+        self._health = health
+        self._version = _own_version()
+        self._process = psutil.Process(os.getpid())
         self._client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
         self._halt = threading.Event()
 
@@ -54,8 +84,7 @@ class Presence(threading.Thread):
         told = True
         while True:
             try:
-                about = {"host": socket.gethostname(), "started": self._since, "seen": time.time()}
-                self._client.hset(names.nodes(), self._field, json.dumps(about))
+                self._client.hset(names.nodes(), self._field, json.dumps(self._about()))
                 told = True
             except redis.RedisError as down:
                 if told:
@@ -63,6 +92,17 @@ class Presence(threading.Thread):
                 told = False
             if self._halt.wait(_EVERY_SECONDS):
                 return
+
+    def _about(self) -> dict[str, Any]:
+        conditions = self._health.conditions()
+        return {
+            "host": socket.gethostname(),
+            "started": self._since,
+            "seen": time.time(),
+            "waiting": {name: c.why for name, c in conditions.items() if not c.ready},
+            "version": self._version,
+            "memory": self._process.memory_info().rss,
+        }
 
     def close(self) -> None:
         """Stop, and say so: the service is offline at once."""
@@ -75,20 +115,23 @@ class Presence(threading.Thread):
             _log.info("cannot tell Redis that this service is gone", reason=str(down))
 
 
+def _own_version() -> str:
+    """Return the version of this installation; empty for sources that are not installed."""
+    try:
+        return version()
+    except PackageNotFoundError:
+        return ""
+
+
 def read(client: redis.Redis, now: float) -> list[Node]:
     """Nodes heard of in the last week, by number; *now*: epoch seconds.
 
     Raises:
         redis.RedisError: it does not answer.
     """
-    found: dict[int, list[tuple[str, dict[str, float | str]]]] = {}
-    for field, value in client.hgetall(names.nodes()).items():
-        node, _, service = (field.decode() if isinstance(field, bytes) else str(field)).partition(
-            ":"
-        )
-        about = json.loads(value)
-        if node.isdigit() and now - float(about["seen"]) < _FORGOTTEN_SECONDS:
-            found.setdefault(int(node), []).append((service, about))
+    found: dict[int, list[tuple[str, dict[str, Any]]]] = {}
+    for node, service, about in _heard(client, now):
+        found.setdefault(node, []).append((service, about))
     nodes = []
     for number, services in sorted(found.items()):
         online = sorted(
@@ -107,3 +150,35 @@ def read(client: redis.Redis, now: float) -> list[Node]:
             )
         )
     return nodes
+
+
+def services(client: redis.Redis, now: float) -> list[ServiceReport]:
+    """Services heard of in the last week, by name and node; *now*: epoch seconds.
+
+    Raises:
+        redis.RedisError: it does not answer.
+    """
+    found = [
+        ServiceReport(
+            service,
+            node,
+            str(about["host"]),
+            float(about["started"]),
+            float(about["seen"]),
+            now - float(about["seen"]) < OFFLINE_SECONDS,
+            about.get("waiting", {}),
+            about.get("version", ""),
+            about.get("memory"),
+        )
+        for node, service, about in _heard(client, now)
+    ]
+    return sorted(found, key=lambda report: (report.name, report.node))
+
+
+def _heard(client: redis.Redis, now: float) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield node, service and what it said, of each that was heard of in the last week."""
+    for key, value in client.hgetall(names.nodes()).items():
+        node, _, service = (key.decode() if isinstance(key, bytes) else str(key)).partition(":")
+        about = json.loads(value)
+        if node.isdigit() and now - float(about["seen"]) < _FORGOTTEN_SECONDS:
+            yield int(node), service, about

@@ -38,7 +38,7 @@ from penstock.link.snapshot import find, read_snapshot, subscribe
 from penstock.link.updates import TableUpdate, UpdateFeed
 from penstock.notebook.live import Live
 from penstock.notebook.markup import SHOWN_ROWS
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 from penstock.runtime import vital
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ class RemoteTable(Live):
             elif self.state == "failed" and self.error is not None:
                 raise self.error
 
-    def view(self, rows: int = SHOWN_ROWS) -> View:
+    def view(self, rows: int = SHOWN_ROWS) -> NotebookView:
         """Return what it looks like: its state, and its newest rows by their times."""
         with self._lock:
             hidden = self._hides_rows()

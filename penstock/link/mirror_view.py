@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.errors import PenstockError
 from penstock.link.mirror_content import MirrorContent
-from penstock.notebook.view import View, moment
+from penstock.notebook.view import NotebookView, moment
 
 
 def mirror_view(
     shown: str, status: Mapping[str, Any], content: MirrorContent, rows: int, *, hidden: bool
-) -> View:
+) -> NotebookView:
     """Return what it looks like.
 
     Args:
@@ -29,7 +29,7 @@ def mirror_view(
     try:
         count, newest = content.newest(rows)
     except PenstockError:  # nobody knows yet what it looks like
-        return View(title, state)
+        return NotebookView(title, state)
     if hidden:
         count = 0
         newest = newest.slice(0, 0)
@@ -39,4 +39,4 @@ def mirror_view(
     if status["reconnects"]:
         facts.append(f"reconnected {status['reconnects']:,} times")
     lines = [list(row.values()) for row in newest.to_pylist()]
-    return View(title, state, facts, newest.column_names, lines)
+    return NotebookView(title, state, facts, newest.column_names, lines)

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import ConfigError
 from penstock.notebook.markup import MOST_ROWS, SHOWN_ROWS
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 
 #: seconds between two drawings: faster than anybody reads, slow enough for a browser
 _PACE = 0.2
@@ -21,7 +21,7 @@ _PACE = 0.2
 class Live:
     """Something that follows rows. Its kinds say what it looks like and when that may change."""
 
-    def view(self, rows: int = SHOWN_ROWS) -> View:
+    def view(self, rows: int = SHOWN_ROWS) -> NotebookView:
         """Return what it looks like now, with at most *rows* rows."""
         raise NotImplementedError
 
@@ -52,7 +52,7 @@ class Live:
 class _Display:
     """One output of a notebook."""
 
-    def __init__(self, view: Callable[[], View]) -> None:
+    def __init__(self, view: Callable[[], NotebookView]) -> None:
         """Draw *view* for the first time. Raises ConfigError: this is no notebook."""
         self._view = view
         first = view()

@@ -14,7 +14,7 @@ _FACT = 300
 
 
 @dataclass(frozen=True)
-class View:
+class NotebookView:
     """
     Args:
         title: what it is, with its name: `subscription to table plant.meters`.

@@ -99,7 +99,7 @@ class Opened:
             _measure(self.data, limits)
             kinds = _check_schema(self.schema, limits)
             table = self._stream.read_all()
-            stored = (_stored(table.column(i)) for i in kinds)
+            stored = (_unwrap_extension(table.column(i)) for i in kinds)
             shared = [column for column in stored if _shares(column.type)]
             _check_dictionaries(shared, limits)
             _validate(table, [i for i, kind in kinds.items() if _texts(kind)])
@@ -276,7 +276,7 @@ def _repeats(kind: pa.DataType) -> bool:
     return bool(views or named.is_run_end_encoded(kind) or named.is_union(kind))
 
 
-def _stored(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _unwrap_extension(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return *column* as it is stored: the values of an extension type may share bytes, too."""
     while isinstance(column.type, pa.BaseExtensionType):
         kind = column.type.storage_type
@@ -374,7 +374,7 @@ def _clear_null_views(table: pa.Table, places: Sequence[int]) -> pa.Table:
     the same, and one that leads outside the buffers ends the process.
     """
     for place in places:
-        column = _stored(table.column(place))
+        column = _unwrap_extension(table.column(place))
         if column.null_count:
             chunks = [_without_null_views(chunk) for chunk in column.chunks]
             table = table.set_column(place, table.field(place).name, pa.chunked_array(chunks))

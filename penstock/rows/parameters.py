@@ -35,7 +35,7 @@ class Moment:
 def encode(parameters: Parameters) -> list[Any] | dict[str, Any]:
     """Return *parameters* as JSON has them. Raises SchemaError: one has no such form."""
     if isinstance(parameters, Mapping):
-        return {_checked_name(name): _encode_one(f":{name}", v) for name, v in parameters.items()}
+        return {_check_name(name): _encode_one(f":{name}", v) for name, v in parameters.items()}
     if isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes):
         return [_encode_one(f"number {i}", v) for i, v in enumerate(parameters, 1)]
     raise SchemaError(
@@ -63,7 +63,7 @@ def decode(sent: object) -> Parameters | None:
     )
 
 
-def _checked_name(name: object) -> str:
+def _check_name(name: object) -> str:
     if isinstance(name, str):
         return name
     raise SchemaError(

@@ -47,14 +47,14 @@ class Service:
         *,
         waits_for: tuple[str, ...],
         make_reader: Callable[..., CatalogReader] = CatalogReader,
-        make_presence: Callable[[Settings], Presence] = Presence,
+        make_presence: Callable[[Settings, Health], Presence] = Presence,
     ) -> None:
         """
         Args:
             settings: of the service; `settings.service` is its name in logs, health and client ids.
             waits_for: conditions that must be reported before the service is ready.
             make_reader: makes the reader of the catalog.
-            make_presence: makes the thread that tells Redis that the service is there.
+            make_presence: makes the thread that tells Redis that the service is there, and how.
         """
         self._settings = settings
         self._waits_for = waits_for
@@ -120,7 +120,7 @@ class Service:
 
     def announce(self) -> None:
         """Tell Redis from now on that the service runs on this node."""
-        presence = self._make_presence(self._settings)
+        presence = self._make_presence(self._settings, self.health)
         self._parts.callback(presence.close)
         presence.start()
 

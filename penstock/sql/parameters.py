@@ -119,7 +119,7 @@ def _values(statement: st.Statement, parameters: Parameters | None, timezone: st
     else:
         given = _in_order(statement, parameters)
     return {
-        holder.start: _typed(statement, holder, value, timezone)
+        holder.start: _value_for_insert(statement, holder, value, timezone)
         for holder, value in zip(holders, given, strict=True)
     }
 
@@ -167,7 +167,9 @@ def _nearest(name: str, known: Any) -> str:
 # ---------------------------------------------------------------- values as literals
 
 
-def _typed(statement: st.Statement, holder: st.Placeholder, value: Any, timezone: str) -> st.Value:
+def _value_for_insert(
+    statement: st.Statement, holder: st.Placeholder, value: Any, timezone: str
+) -> st.Value:
     """Return the value as INSERT has it."""
     if value is None or isinstance(value, bool | bytes):
         return value

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from sqlglot.errors import SqlglotError
 
-from penstock.errors import SqlSyntaxError
+from penstock.errors import SqlError, SqlSyntaxError
 from penstock.rows.parameters import Parameters
 from penstock.sql.dialect import tokenize
 from penstock.sql.mistakes import explain, unclosed
@@ -71,16 +71,40 @@ def read(text: str) -> list[Statement]:
     Raises SqlError.
     """
     source = Source(text)
+    _check_length(text)
+    try:
+        return [_parse_or_explain(source, start, end) for start, end in pieces(text)]
+    except RecursionError:
+        raise SqlSyntaxError("the statement is nested too deeply") from None
+
+
+def read_each(
+    text: str, timezone: str = "UTC"
+) -> Iterator[tuple[tuple[int, int], Statement | SqlError]]:
+    """Yield [start, end) of each statement of *text* with the statement, or with why it is none: a
+    mistake in one hides none in the others.
+
+    Raises:
+        SqlError: the text is too long.
+    """
+    source = Source(text)
+    _check_length(text)
+    for start, end in pieces(text):
+        try:
+            yield (start, end), bind(_parse_or_explain(source, start, end), None, timezone)
+        except SqlError as error:
+            yield (start, end), error
+        except RecursionError:
+            yield (start, end), SqlSyntaxError("the statement is nested too deeply")
+
+
+def _check_length(text: str) -> None:
     if len(text) > MAX_TEXT:
         raise SqlSyntaxError(
             f"the text has {len(text)} characters, the limit is {MAX_TEXT}",
             code="E_TOO_LONG",
             hint="send rows in several statements",
         )
-    try:
-        return [_explained(source, start, end) for start, end in pieces(text)]
-    except RecursionError:
-        raise SqlSyntaxError("the statement is nested too deeply") from None
 
 
 def parse_one(text: str) -> Statement:
@@ -121,7 +145,7 @@ def _skip_blank(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _explained(source: Source, start: int, end: int) -> Statement:
+def _parse_or_explain(source: Source, start: int, end: int) -> Statement:
     """The statement at [start, end); an error says what was meant, where that is known."""
     try:
         return _statement(source, start, end)

@@ -30,18 +30,55 @@ _OPEN_WORDS = (
     " STABLES START STREAM STREAMS TABLE TABLES TBNAME TO TRIGGER UNBOUNDED UNTREATED UPDATE"
     " USE USER USERS VIEW VIEWS VIRTUAL WATERMARK WINDOW WINDOWS WINDOW_CLOSE WRITE"
 ).split()
+#: clauses behind FROM of a SELECT in their order, each with an example that is one
+_OF_SELECT = {
+    "WHERE": "WHERE a > 1",
+    "PARTITION BY": "PARTITION BY tbname",
+    "INTERVAL": "INTERVAL(10s)",
+    "SLIDING": "INTERVAL(10s) SLIDING(5s)",
+    "SESSION": "SESSION(ts, 10s)",
+    "STATE_WINDOW": "STATE_WINDOW(a)",
+    "EVENT_WINDOW": "EVENT_WINDOW START WITH a > 1 END WITH a < 1",
+    "COUNT_WINDOW": "COUNT_WINDOW(10)",
+    "RANGE": "RANGE('2026-01-01', '2026-01-02') EVERY(1m)",
+    "FILL": "INTERVAL(10s) FILL(PREV)",
+    "GROUP BY": "GROUP BY a",
+    "HAVING": "HAVING count(*) > 1",
+    "QUALIFY": "QUALIFY row_number() OVER (ORDER BY ts) = 1",
+    "ORDER BY": "ORDER BY ts DESC",
+    "SLIMIT": "SLIMIT 5",
+    "LIMIT": "LIMIT 10 OFFSET 20",
+    "UNION ALL": "UNION ALL SELECT 1",
+}
+#: the same of CREATE STREAM, in front of INTO
+_OF_STREAM = {
+    "TRIGGER": "TRIGGER AT_ONCE",
+    "WATERMARK": "WATERMARK 10s",
+    "IGNORE EXPIRED": "IGNORE EXPIRED 0",
+    "IGNORE UPDATE": "IGNORE UPDATE 0",
+    "FILL_HISTORY": "FILL_HISTORY 1",
+    "MAX_RESULTS": "MAX_RESULTS 1000",
+    "MAX_STATE": "MAX_STATE 10000",
+}
 
 
 def vocabulary() -> dict[str, Any]:
-    """Return words, types and functions, each list in alphabetical order, as JSON has them.
+    """Return words, types, clauses and functions as JSON has them, all but clauses in alphabetical
+    order.
 
-    A function has `name`, `signature`, `doc`, `kind` and `where`: `everywhere`, `queries` or
-    `streams`. The kind is `scalar`, `aggregate`, `over` (it needs OVER) or `series` (of a row and
-    the rows before it).
+    A clause has `name`, an `example`, and what it is `of`: `SELECT` or `CREATE STREAM`. A function
+    has `name`, `signature`, `doc`, `kind` and `where`: `everywhere`, `queries` or `streams`. The
+    kind is `scalar`, `aggregate`, `over` (it needs OVER) or `series` (of a row and the rows before
+    it).
     """
     return {
         "keywords": sorted({*RESERVED, *_OPEN_WORDS}),
         "types": sorted(KINDS),
+        "clauses": [
+            {"name": name, "of": statement, "example": example}
+            for statement, clauses in (("SELECT", _OF_SELECT), ("CREATE STREAM", _OF_STREAM))
+            for name, example in clauses.items()
+        ],
         "functions": sorted(_functions(), key=lambda function: function["name"]),
     }
 

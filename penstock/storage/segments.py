@@ -196,7 +196,7 @@ def write(
         tmp,
         compression="zstd",
         row_group_size=_GROUP_ROWS,
-        write_statistics=_described(frame),
+        write_statistics=_columns_with_bounds(frame),
     )
     with open(tmp, "rb") as handle:
         os.fsync(handle.fileno())
@@ -204,7 +204,7 @@ def write(
     return Segment(target, first, last, frame.num_rows, low, high, fresh)
 
 
-def _described(frame: pa.Table) -> list[str]:
+def _columns_with_bounds(frame: pa.Table) -> list[str]:
     """Return the columns of which a file says the least and the greatest value. They leave NaN out,
     and a reader that believes them skips rows with NaN: so of such a column they say nothing.
     """

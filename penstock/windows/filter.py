@@ -149,7 +149,7 @@ class FilterKernel:
         low = span.min()
         high = span.max()
         assert isinstance(low, int) and isinstance(high, int)
-        found = self._published(
+        found = self._fetch_published(
             self._history,
             low,
             high,
@@ -169,7 +169,7 @@ class FilterKernel:
         out.fail(failed)
         return made.filter(pl.col("_pass"))
 
-    def _published(
+    def _fetch_published(
         self, history: History, low: int, high: int, tables: Sequence[str] | None
     ) -> pl.DataFrame:
         """Stored rows of low..high in all versions that may have a result."""
@@ -192,13 +192,13 @@ class FilterKernel:
         out = EmissionBuffer()
         if self._history is not None:
             if control.kind == "recalculate":
-                self._stored(self._history.fetch(control.low, control.high), UPSERT, out)
+                self._publish_again(self._history.fetch(control.low, control.high), UPSERT, out)
             elif control.kind == "delete":
                 span = (control.low, control.high, control.tables)
-                self._stored(self._published(self._history, *span), DELETE, out)
+                self._publish_again(self._fetch_published(self._history, *span), DELETE, out)
         return out.emission(self._target_identity)
 
-    def _stored(self, stored: pl.DataFrame, op: int, out: EmissionBuffer) -> None:
+    def _publish_again(self, stored: pl.DataFrame, op: int, out: EmissionBuffer) -> None:
         """Publish the results of *stored* rows again, or remove them, as *op* says."""
         if self._child is not None:
             stored, _ = self._child.rows(stored)
@@ -219,7 +219,7 @@ class FilterKernel:
             if self._retracts and stored.height:
                 times = stored.get_column(self._identity[1]).to_numpy()
                 self._tables.advance(self._names.numbers(stored), times)
-            self._stored(stored, UPSERT, out)
+            self._publish_again(stored, UPSERT, out)
         return out.emission(self._target_identity)
 
     def open_windows(self) -> pl.DataFrame:

@@ -112,10 +112,10 @@ class ForceKernel:
         fresh = fresh.select(self.ingest.columns)
         if self.events is not None:
             step = int(made.get_column("_step")[0])
-            out.events += self._opened(self.events, fresh, stored, step)
+            out.events += self._opening_events(self.events, fresh, stored, step)
         self.rows = pl.concat([stored, fresh])
 
-    def _opened(
+    def _opening_events(
         self, events: Events, fresh: pl.DataFrame, stored: pl.DataFrame, step: int
     ) -> list[tuple[Order, dict[str, Any]]]:
         """Return the events of windows that *fresh* rows open beside those *stored*."""
@@ -194,7 +194,7 @@ class ForceKernel:
             "_i", self.grid.last(labelled.get_column("_wstart").to_numpy()), dtype=pl.Int64
         )
         labelled = labelled.filter((index >= first) & (index < behind))
-        windows = self._described(labelled)
+        windows = self._describe(labelled)
         self.rows = rows.filter(pl.col(self.ingest.time) >= start)
         if windows.height:
             made = self.window_rows.upserts(windows, self.stream.now)
@@ -206,7 +206,7 @@ class ForceKernel:
         if self.filler is not None:
             self._fill(windows, first, behind, out)
 
-    def _described(self, labelled: pl.DataFrame) -> pl.DataFrame:
+    def _describe(self, labelled: pl.DataFrame) -> pl.DataFrame:
         """Return the windows of *labelled* rows with their partials."""
         partials = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
         return self.cutter.describe(labelled).hstack(partials).drop("_w")
@@ -252,7 +252,7 @@ class ForceKernel:
         if self.rows is None or not self.rows.height:
             return self.window_rows.results.empty().drop("_op")
         labelled = self.cutter.label(self.rows.sort("_g", self.ingest.time, "_seq"))
-        return self.window_rows.open_rows(self._described(labelled), self.stream.now)
+        return self.window_rows.open_rows(self._describe(labelled), self.stream.now)
 
     def delta(self, full: bool = False) -> Delta:
         frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}

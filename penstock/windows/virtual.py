@@ -139,7 +139,7 @@ class JoinKernel:
         columns = self._rows.columns
         touched = rows.select(self._keys).unique(maintain_order=True)
         known = self._rows.join(touched, on=self._keys, how="semi")
-        before = pl.concat([known, *self._forgotten(touched)]).with_columns(
+        before = pl.concat([known, *self._find_forgotten(touched)]).with_columns(
             pl.lit(None, dtype=pl.UInt32).alias("_at")
         )
         work = pl.concat(
@@ -160,7 +160,7 @@ class JoinKernel:
         )
         self._rows = pl.concat([kept, rows])
 
-    def _forgotten(self, touched: pl.DataFrame) -> list[pl.DataFrame]:
+    def _find_forgotten(self, touched: pl.DataFrame) -> list[pl.DataFrame]:
         """What is stored of *touched* rows that are kept no more."""
         if self._history is None or not self._floors.height:
             return []

@@ -26,7 +26,7 @@ from services.notifier.cloud_events import CloudEvent, body_of, cloud_events, re
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.signing import read_key, signature_headers
 from services.notifier.surroundings import Surroundings
-from services.notifier.target_connection import ConnectionBroke, Limits, TargetFailed
+from services.notifier.target_connection import ConnectionBroke, TargetFailed, TargetLimits
 
 _MOST_MESSAGES = 64
 #: of one request: web servers and frameworks take 100 kB without being told to
@@ -48,7 +48,7 @@ class HttpTarget:
     def __init__(self, target: NotifyTarget, around: Surroundings) -> None:
         settings = around.settings
         self.listed = True
-        self.limits = Limits(_MOST_MESSAGES, _MOST_SIZE, settings.http_retry_max)
+        self.limits = TargetLimits(_MOST_MESSAGES, _MOST_SIZE, settings.http_retry_max)
         self._target = target
         self._around = around
         self._key: bytes | None = None

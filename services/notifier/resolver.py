@@ -18,8 +18,10 @@ from penstock.errors import AuthError, CatalogError, PenstockError
 from penstock.feeds.cursor import Cursor, TokenError
 from penstock.feeds.feed import Feed, Feeds
 from penstock.repartition import readers
-from services.notifier.subscription import EventSubscription, RowSubscription
+from services.notifier.subscription import EventSubscription, RowForm, RowSubscription
 
+#: rows of a message that a subscription can be limited to
+_MOST_ROWS = 10_000
 Subscription = RowSubscription | EventSubscription
 T = TypeVar("T")
 
@@ -74,6 +76,7 @@ class SubscriptionResolver:
     async def _rows(
         self, request: dict[str, Any], user: str, tables: list[str] | None
     ) -> ResolvedSubscription:
+        form = _form(request)
         table = await self._look(lambda: self._table(request, user))
         source = self._stream(str(request["stream"]), user) if "stream" in request else None
         # READ on a stream goes with it to its own result table only
@@ -82,7 +85,7 @@ class SubscriptionResolver:
             tables = [request["_child"]]
         feed, cursor = await self._place(request, table)
         subscription = RowSubscription(
-            cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables
+            cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables, form
         )
         return ResolvedSubscription(feed, subscription, subject)
 
@@ -171,6 +174,17 @@ def _child_tables(request: dict[str, Any]) -> list[str] | None:
     if not isinstance(tables, list) or not all(isinstance(t, str) for t in tables):
         raise BadHubRequest("tables must be a list of child-table names")
     return tables
+
+
+def _form(request: dict[str, Any]) -> RowForm:
+    """Return how a request wants its rows. Raises BadHubRequest."""
+    limit = request.get("limit")
+    if limit is not None and (type(limit) is not int or not 1 <= limit <= _MOST_ROWS):
+        raise BadHubRequest(f"limit is a number of rows from 1 to {_MOST_ROWS}")
+    exact = request.get("exact", False)
+    if not isinstance(exact, bool):
+        raise BadHubRequest("exact is true or false")
+    return RowForm(limit, exact)
 
 
 def _start(request: dict[str, Any]) -> str | Cursor:

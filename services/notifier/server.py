@@ -1,11 +1,11 @@
 """`/ws`: subscriptions over WebSocket.
 
 A client sends {"action": "subscribe", "id": "a", "stream": "db.name" | "table": "db.name", "what":
-"rows" | "events", "tables": [child, …], "from": "latest" | "earliest" | token} and gets {"id",
-"type": "subscribed", "token"}, then {"id", "type": "rows" | "events", …, "token"}. The token of the
-last message it has handled continues exactly behind it, on any notifier. {"action": "unsubscribe",
-"id"} ends one. Errors are {"id", "type": "error", "code", "message", …} and cost only their
-subscription.
+"rows" | "events", "tables": [child, …], "from": "latest" | "earliest" | token, "limit": n, "exact":
+true} and gets {"id", "type": "subscribed", "token"}, then {"id", "type": "rows" | "events", …,
+"token"}. The token of the last message it has handled continues exactly behind it, on any notifier.
+{"action": "unsubscribe", "id"} ends one. Errors are {"id", "type": "error", "code", "message", …}
+and cost only their subscription.
 
 A slow client is waited for by its own task alone: it reads from memory or Kafka at its own pace,
 nothing is queued for it.
@@ -260,8 +260,9 @@ class Hub:
     ) -> None:
         message = await work_on(subscription.take, piece)
         if message is not None:
+            skipped = {"skipped": message.skipped} if message.skipped else {}
             head = json.dumps(
-                {"id": key, "type": message.kind, "token": subscription.cursor.token()}
+                {"id": key, "type": message.kind, "token": subscription.cursor.token(), **skipped}
             )
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
             self._metrics.sent.labels(message.kind).inc()

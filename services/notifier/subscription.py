@@ -28,12 +28,23 @@ from services.notifier.message import events_of
 @dataclass(frozen=True)
 class SubscriberMessage:
     """One message to the subscriber: `payload` is a JSON array of rows or events, `count` how
-    many.
+    many; `skipped` came before them and are left out.
     """
 
     kind: str
     payload: str
     count: int
+    skipped: int = 0
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """How a subscriber wants rows."""
+
+    #: of a message only the newest so many; None: all
+    limit: int | None = None
+    #: whole numbers of 64 bits as text, for who reads JSON's numbers as doubles
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,12 +63,17 @@ class RowSubscription:
     """Rows of one table (a stream's result or any other); `tables` narrows to child tables."""
 
     def __init__(
-        self, cursor: Cursor, table: Callable[[], Table | None], tables: Sequence[str] | None = None
+        self,
+        cursor: Cursor,
+        table: Callable[[], Table | None],
+        tables: Sequence[str] | None = None,
+        form: RowForm | None = None,
     ) -> None:
         """`table` gives the present definition: columns added while subscribed show up by
         themselves.
         """
         self.cursor = cursor
+        self._form = form or RowForm()
         self._table = table
         self._tables = [t.lower() for t in tables] if tables is not None else None
 
@@ -90,19 +106,25 @@ class RowSubscription:
             whole = False
         if not rows.height:
             return None
-        return SubscriberMessage(
-            "rows",
-            piece.share(("text", *key), lambda: _text(rows)) if whole else _text(rows),
-            rows.height,
+        form = self._form
+        text = (
+            piece.share(("text", form, *key), lambda: _text(rows, form))
+            if whole
+            else _text(rows, form)
         )
+        count = rows.height if form.limit is None else min(rows.height, form.limit)
+        return SubscriberMessage("rows", text, count, rows.height - count)
 
 
-def _text(rows: pl.DataFrame) -> str:
+def _text(rows: pl.DataFrame, form: RowForm) -> str:
     """*rows* as JSON. Through a handle of its own: polars locks the frame while it writes and asks
     for the GIL meanwhile; a thread with the same slice for another client may ask for that lock
     with the GIL in its hand, and both would wait for ever.
     """
-    return rows.clone().write_json()
+    shown = rows.clone() if form.limit is None else rows.tail(form.limit)
+    if form.exact:
+        shown = shown.with_columns(pl.col(pl.Int64, pl.UInt64).cast(pl.String))
+    return shown.write_json()
 
 
 def _decode(piece: Slice, table: Table) -> _Rows:

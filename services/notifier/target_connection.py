@@ -13,7 +13,7 @@ from services.notifier.message import NotifyMessage
 
 
 @dataclass(frozen=True)
-class Limits:
+class TargetLimits:
     """Most messages, and about most characters of them, that go to a target at once; longest wait
     between two attempts, in seconds.
     """
@@ -30,7 +30,7 @@ class TargetConnection(Protocol):
     listed: bool
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> TargetLimits: ...
 
     async def open(self) -> None:
         """Find the target. Raises OSError, WebSocketException, PenstockError."""

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from penstock.outbound.targets import endpoint, reason_of
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
-from services.notifier.target_connection import ConnectionBroke, Limits
+from services.notifier.target_connection import ConnectionBroke, TargetLimits
 
 _MOST_MESSAGES = 256
 _MOST_SIZE = 1 << 20
@@ -28,7 +28,7 @@ class WebSocketTarget:
 
     def __init__(self, target: NotifyTarget, around: Surroundings) -> None:
         self.listed = True
-        self.limits = Limits(_MOST_MESSAGES, _MOST_SIZE, around.settings.retry_max)
+        self.limits = TargetLimits(_MOST_MESSAGES, _MOST_SIZE, around.settings.retry_max)
         self._target = target
         self._around = around
         self._connection: ClientConnection | None = None

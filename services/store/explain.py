@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.sql.dialect import to_sql
+from penstock.sql.relational import Output
+
+#: metadata of the answer's schema: name and type of each column that the query itself has
+COLUMNS = b"penstock.columns"
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,11 @@ class TableReach:
 
 
 def table(
-    query: exp.Query, steps: Iterable[str], kernels: Sequence[str], reads: Iterable[TableReach]
+    query: exp.Query,
+    steps: Iterable[str],
+    kernels: Sequence[str],
+    reads: Iterable[TableReach],
+    outputs: Iterable[Output],
 ) -> pa.Table:
     """Return the answer of EXPLAIN: items and their values.
 
@@ -43,6 +52,7 @@ def table(
         steps: of its plan.
         kernels: the windows that the kernels of streams compute.
         reads: what is read of each table, at most.
+        outputs: the columns of the query's own answer.
     """
     engine = "DuckDB"
     if kernels:
@@ -54,4 +64,5 @@ def table(
         pa.field("item", pa.string(), metadata={"type": "VARCHAR(64)"}),
         pa.field("value", pa.string(), metadata={"type": "VARCHAR(65535)"}),
     ]
-    return pa.table(list(zip(*lines, strict=True)), schema=pa.schema(fields))
+    told = json.dumps([(output.name, str(output.type)) for output in outputs])
+    return pa.table(list(zip(*lines, strict=True)), schema=pa.schema(fields, {COLUMNS: told}))

@@ -125,6 +125,7 @@ class QueryRun:
             steps_of(done.placed, notes),
             computed.kernels,
             self._execution.reaches(),
+            done.outputs,
         )
 
     def _answer_elsewhere(self) -> pa.Table | None:

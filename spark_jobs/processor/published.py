@@ -70,7 +70,7 @@ def _read(
             batches = reader.read(10_000, 1.0)
             silent = 0 if batches else silent + 1
             for batch in batches:
-                found += _published_in(worker, producers, batch)
+                found += _find_published(worker, producers, batch)
                 if batch.next_offset >= ends[batch.topic, batch.partition]:
                     left.pop((batch.topic, batch.partition), None)
     if left:
@@ -80,7 +80,7 @@ def _read(
     return found
 
 
-def _published_in(worker: Worker, producers: Collection[str], batch: Batch) -> list[Published]:
+def _find_published(worker: Worker, producers: Collection[str], batch: Batch) -> list[Published]:
     return [
         Published(producer, batch.topic, batch.partition, first, last, ordinal)
         for producer, first, last, ordinal in positions_of(worker, batch.values)

@@ -41,6 +41,18 @@ def test_a_foreign_database_stays_closed(
     assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]
 
 
+def test_a_check_of_statements_tells_no_more(anyone: Attacker, victims: Connection) -> None:
+    with anyone.http() as client:
+        for attack in ATTACKS:
+            answer = client.post("/v1/check", json={"sql": attack})
+            if anyone.password is None:
+                assert answer.status_code == 401
+                continue
+            (mistake,) = answer.json()["mistakes"]
+            assert mistake["code"] == "E_FORBIDDEN", attack
+            assert SECRET not in answer.text
+
+
 def test_each_right_gives_what_it_says(
     reader: Attacker, writer: Attacker, creator: Attacker, victims: Connection
 ) -> None:

@@ -132,6 +132,14 @@ class Endpoints:
                 lambda data: self._post(f"/query?db={OWN}", data, _FORM),
                 [b"q=SELECT+mean(v)+FROM+points+WHERE+g+%3D+1+GROUP+BY+time(1h)+LIMIT+3"],
             ),
+            "check": (
+                lambda data: self._post("/v1/check", data, "application/json"),
+                [json.dumps({"sql": "SELECT v FROM points", "database": OWN}).encode()],
+            ),
+            "follow": (
+                lambda data: self._socket("/v1/follow", _text(data)),
+                [b'{"action": "subscribe", "id": "a", "table": "own.points", "limit": 5}'],
+            ),
             "socket text": (lambda data: self._socket("/v1/ingest", _text(data)), [frame]),
             "socket rows": (lambda data: self._socket("/v1/ingest", data), [to_stream(ROWS, META)]),
             "link text": (
@@ -167,6 +175,7 @@ class Endpoints:
         if path not in self._sockets:
             urls = {
                 "/v1/ingest": self._mesh.gateway_url,
+                "/v1/follow": self._mesh.gateway_url,
                 "/ws": self._mesh.notifier_url,
                 "/link": self._mesh.federation_url,
             }

@@ -105,7 +105,7 @@ def test_a_session_ends_with_the_log_out_also_for_who_kept_the_cookie(mesh: Runn
     assert sql(mesh, "SHOW DATABASES", cookies[COOKIE]).status_code == 401
     long = httpx.post(f"{mesh.gateway_url}/v1/tokens", cookies=cookies, json={"seconds": 86_400})
     assert long.status_code == 403
-    assert httpx.post(f"{mesh.gateway_url}/logout", cookies=cookies).status_code == 200
+    assert httpx.post(f"{mesh.gateway_url}/v1/logout", cookies=cookies).status_code == 200
     assert httpx.get(f"{mesh.gateway_url}/v1/info", cookies=cookies).status_code == 401
     pid = mesh.kill("gateway")
     mesh.wait_ready("gateway", not_pid=pid)

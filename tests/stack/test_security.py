@@ -97,6 +97,10 @@ def wires(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
 OTHERS = [
     ("GET", "/v1/info"),
     ("GET", "/v1/dialect"),
+    ("POST", "/v1/check"),
+    ("GET", "/v1/health"),
+    ("GET", "/v1/streams/counters"),
+    ("GET", "/v1/whoami"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
     ("POST", "/v1/drain?db=plant"),
@@ -171,6 +175,43 @@ def test_row_sockets(mesh: RunningMesh, root: Connection, ann: Connection) -> No
     with pytest.raises(PenstockError) as refused, ann.writer() as writer:
         writer.write([{"ts": "2026-03-03T00:00:00Z", "v": 3.0}], "plant.secrets")
     assert "WRITE on plant.secrets" in str(refused.value)
+
+
+def test_the_console_follows_with_its_users_rights(
+    mesh: RunningMesh, root: Connection, ann: Connection
+) -> None:
+    url = mesh.gateway_url.replace("http", "ws") + "/v1/follow"
+    for headers in ({}, {"Authorization": "Bearer a.b.c"}, {"Cookie": "penstock_session=x"}):
+        with pytest.raises(InvalidStatus, match="401"):
+            dial(url, additional_headers=headers)
+    given = {"user": "ann", "password": PASSWORD}
+    cookie = httpx.post(f"{mesh.gateway_url}/v1/login", json=given, timeout=60).cookies
+    key = {"Cookie": f"penstock_session={cookie['penstock_session']}"}
+    with pytest.raises(InvalidStatus, match="403"):
+        dial(url, additional_headers=key, origin="http://evil.example")  # type: ignore[arg-type]
+    with dial(url, additional_headers=key, open_timeout=60) as socket:
+        for name in ("plant.secrets", "plant.nothing"):
+            socket.send(json.dumps({"action": "subscribe", "id": "a", "table": name}))
+            assert json.loads(socket.recv(60))["code"] == "E_FORBIDDEN"
+        asked = {"action": "subscribe", "id": "b", "table": "plant.meters", "exact": True}
+        socket.send(json.dumps(asked))
+        assert json.loads(socket.recv(60))["type"] == "subscribed"
+        root.execute("INSERT INTO plant.m1 VALUES ('2026-03-05', 5)")
+        told = json.loads(socket.recv(60))
+        assert (told["rows"][0]["v"], told["rows"][0]["ts"]) == (5, "1772668800000")
+        with httpx.Client(base_url=mesh.gateway_url, headers=key, timeout=60) as console:
+            checked = console.post("/v1/check", json={"sql": "SELECT * FROM plant.secrets"}).json()
+            assert checked["mistakes"][0]["code"] == "E_FORBIDDEN"
+            right = console.post("/v1/check", json={"sql": "SELECT v FROM plant.meters"}).json()
+            assert right["statements"][0]["columns"] == [{"name": "v", "type": "DOUBLE"}]
+            eventually(lambda: console.get("/v1/health").json()["ready"])
+            services = console.get("/v1/health").json()["services"]
+            assert {"store", "notifier"} <= {s["name"] for s in services}
+            assert {s["memory"] for s in services} == {None}, "for who has ADMIN"
+            assert console.get("/v1/streams/counters").json()["streams"] == []
+            assert console.post("/v1/logout", json={"everywhere": True}).json() == {"ended": 1}
+        with pytest.raises(ConnectionClosed):  # within some seconds, and before anything else
+            socket.recv(60)
 
 
 def test_the_notifier(mesh: RunningMesh, root: Connection, ann: Connection) -> None:

@@ -222,7 +222,7 @@ def test_the_link_of_the_mesh_logs_a_browser_in_once(
             assert first.post(
                 mesh.gateway_url + "/rest/sql", content="SELECT 1", headers=headers
             ).status_code in (401, 403)
-        first.post(mesh.gateway_url + "/logout")
+        first.post(mesh.gateway_url + "/v1/logout")
         assert first.post(mesh.gateway_url + "/rest/sql", content="SELECT 1").status_code == 401
     with browser(ca) as second:
         assert second.get(link).status_code == 401

@@ -11,13 +11,13 @@ _ONE = {"<": -1, ">": 1}
 
 
 @dataclass(frozen=True)
-class TimeRange:
+class NanosecondRange:
     """First and last nanosecond; None where it has no end."""
 
     start: int | None = None
     end: int | None = None
 
-    def cut(self, bound: TimeBound) -> TimeRange:
+    def cut(self, bound: TimeBound) -> NanosecondRange:
         """Return the part of it that lies within *bound*. Raises SqlSemanticError."""
         if bound.operator not in ("=", "<", "<=", ">", ">="):
             raise unsupported(f"time {bound.operator}")
@@ -32,11 +32,11 @@ class TimeRange:
         return found
 
 
-def split(condition: Condition | None) -> tuple[TimeRange, list[Condition]]:
+def split(condition: Condition | None) -> tuple[NanosecondRange, list[Condition]]:
     """Return the times of a WHERE, and its other conditions, all of which must hold. Raises
     SqlSemanticError: a time is in an OR.
     """
-    times = TimeRange()
+    times = NanosecondRange()
     others: list[Condition] = []
     waiting = [] if condition is None else [condition]
     while waiting:

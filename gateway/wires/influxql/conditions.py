@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.wires.influxql.reading import Reader
+from gateway.wires.influxql.reading import TokenReader
 from gateway.wires.influxql.times import nanoseconds
 from gateway.wires.influxql.tree import (
     Both,
@@ -35,7 +35,7 @@ _DEEPEST = 50
 _TRUTHS = {"TRUE": True, "FALSE": False}
 
 
-def condition(reader: Reader, now: int) -> Condition:
+def condition(reader: TokenReader, now: int) -> Condition:
     """Read what stands behind WHERE; *now* is what now() means, in nanoseconds."""
     return _Conditions(reader, now).either(0)
 
@@ -43,7 +43,7 @@ def condition(reader: Reader, now: int) -> Condition:
 class _Conditions:
     """Counts comparisons: many of them, or deep ones, would take long to answer."""
 
-    def __init__(self, reader: Reader, now: int) -> None:
+    def __init__(self, reader: TokenReader, now: int) -> None:
         self._reader = reader
         self._now = now
         self._count = 0
@@ -85,7 +85,7 @@ class _Conditions:
         return Comparison(name, found, _value(reader))
 
 
-def _value(reader: Reader) -> Value:
+def _value(reader: TokenReader) -> Value:
     token = reader.here
     if token.kind == "pattern":
         reader.step()
@@ -99,7 +99,7 @@ def _value(reader: Reader) -> Value:
     return reader.number()
 
 
-def _moment(reader: Reader, now: int) -> int:
+def _moment(reader: TokenReader, now: int) -> int:
     """Read a time, and durations that are added to it or taken from it."""
     moment = _first_moment(reader, now)
     while reader.is_sign("+", "-"):
@@ -109,7 +109,7 @@ def _moment(reader: Reader, now: int) -> int:
     return moment
 
 
-def _first_moment(reader: Reader, now: int) -> int:
+def _first_moment(reader: TokenReader, now: int) -> int:
     token = reader.here
     if reader.take_word("NOW"):
         reader.want_sign("(")

@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.wires.influxql.parser import unsupported
 from gateway.wires.influxql.schema import Measurement, field_type, measurements, table_name
-from gateway.wires.influxql.tree import Page, Pattern, Show
+from gateway.wires.influxql.tree import Page, Pattern, ShowList
 from penstock.catalog.model import Database
 from penstock.catalog.view import Catalog
 from penstock.errors import SqlSemanticError
@@ -31,26 +31,26 @@ def policies(home: Database) -> list[dict[str, Any]]:
     return [{"columns": columns, "values": [["autogen", duration, "168h0m0s", 1, True]]}]
 
 
-def measurement_names(show: Show, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
+def measurement_names(show: ShowList, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
     """Answer SHOW MEASUREMENTS."""
-    names = [[m.table.name] for m in chosen(show, catalog, home)]
+    names = [[m.table.name] for m in choose_measurements(show, catalog, home)]
     kept = _page(names, show.page)
     return [_series("measurements", ["name"], kept)] if kept else []
 
 
-def tag_keys(show: Show, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
+def tag_keys(show: ShowList, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
     """Answer SHOW TAG KEYS."""
     return _of_each(
-        chosen(show, catalog, home),
+        choose_measurements(show, catalog, home),
         ["tagKey"],
         lambda m: _page([[c.name] for c in m.tags], show.page),
     )
 
 
-def field_keys(show: Show, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
+def field_keys(show: ShowList, catalog: Catalog, home: Database) -> list[dict[str, Any]]:
     """Answer SHOW FIELD KEYS."""
     return _of_each(
-        chosen(show, catalog, home),
+        choose_measurements(show, catalog, home),
         ["fieldKey", "fieldType"],
         lambda m: _page([[c.name, field_type(c.type)] for c in m.fields], show.page),
     )
@@ -64,19 +64,19 @@ def tag_values(
     return [_series(measurement.table.name, ["key", "value"], rows)] if rows else []
 
 
-def chosen(show: Show, catalog: Catalog, home: Database) -> list[Measurement]:
+def choose_measurements(show: ShowList, catalog: Catalog, home: Database) -> list[Measurement]:
     """Return the measurements that a SHOW is about. Raises SqlSemanticError."""
     every = measurements(catalog, home.name)
     if not show.measurements:
         return every
     named = {table_name(home, n).lower() for n in show.measurements if isinstance(n, str)}
-    patterns = [_compiled(n) for n in show.measurements if isinstance(n, Pattern)]
+    patterns = [_compile(n) for n in show.measurements if isinstance(n, Pattern)]
     return [
         m for m in every if m.table.name.lower() in named or any(p(m.table.name) for p in patterns)
     ]
 
 
-def _compiled(pattern: Pattern) -> Callable[[str], bool]:
+def _compile(pattern: Pattern) -> Callable[[str], bool]:
     """Return a test of names. Only what every engine reads the same way, and quickly, is taken:
     letters, `.`, `.*` and anchors.
     """

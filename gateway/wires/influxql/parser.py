@@ -10,19 +10,19 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gateway.wires.influxql.conditions import condition
-from gateway.wires.influxql.reading import Reader
+from gateway.wires.influxql.reading import TokenReader
 from gateway.wires.influxql.tree import (
-    CreateDatabase,
+    CreateInfluxDatabase,
     DropDatabase,
-    Fill,
     Grouping,
-    Output,
+    GroupingFill,
+    MeasurementName,
     Page,
     Pattern,
     Select,
-    Show,
+    SelectColumn,
     ShowKind,
-    Source,
+    ShowList,
     Statement,
 )
 from penstock.errors import SqlSemanticError
@@ -43,7 +43,7 @@ def parse(text: str, now: int) -> list[Statement]:
         SqlSyntaxError: in the words of InfluxDB.
         SqlSemanticError: what is asked for does not exist here.
     """
-    reader = Reader(text)
+    reader = TokenReader(text)
     found: list[Statement] = []
     while not reader.ended:
         if not reader.take_sign(";"):
@@ -66,7 +66,7 @@ def unsupported(what: str, hint: str = "") -> SqlSemanticError:
     )
 
 
-def _statement(reader: Reader, now: int) -> Statement:
+def _statement(reader: TokenReader, now: int) -> Statement:
     word = reader.want_word("SELECT", "SHOW", "CREATE", "DROP")
     if word == "SELECT":
         return _select(reader, now)
@@ -75,10 +75,12 @@ def _statement(reader: Reader, now: int) -> Statement:
     if not reader.take_word("DATABASE"):
         raise unsupported(f"{word} {reader.here.text[:32].upper()}")
     name = reader.identifier()
-    return DropDatabase(name) if word == "DROP" else CreateDatabase(name, _retention(reader))
+    return DropDatabase(name) if word == "DROP" else CreateInfluxDatabase(name, _retention(reader))
 
 
-def _listed(reader: Reader, read: Callable[[Reader], T], most: int = MOST_LISTED) -> list[T]:
+def _read_list(
+    reader: TokenReader, read: Callable[[TokenReader], T], most: int = MOST_LISTED
+) -> list[T]:
     """Read what stands between commas."""
     found = [read(reader)]
     while reader.take_sign(","):
@@ -88,7 +90,7 @@ def _listed(reader: Reader, read: Callable[[Reader], T], most: int = MOST_LISTED
     return found
 
 
-def _retention(reader: Reader) -> int | None:
+def _retention(reader: TokenReader) -> int | None:
     """Read what stands behind WITH, of which DURATION counts here."""
     keep = None
     if not reader.take_word("WITH"):
@@ -107,7 +109,7 @@ def _retention(reader: Reader) -> int | None:
     return keep
 
 
-def _length_or_none(reader: Reader) -> int | None:
+def _length_or_none(reader: TokenReader) -> int | None:
     """Read a duration; INF and 0s are for ever."""
     if reader.take_word("INF"):
         return None
@@ -117,12 +119,12 @@ def _length_or_none(reader: Reader) -> int | None:
 # ---------------------------------------------------------------- SELECT
 
 
-def _select(reader: Reader, now: int) -> Select:
-    outputs = _listed(reader, _output)
+def _select(reader: TokenReader, now: int) -> Select:
+    outputs = _read_list(reader, _output)
     if reader.is_word("INTO"):
         raise unsupported("SELECT … INTO", "CREATE STREAM fills a table for good")
     reader.want_word("FROM")
-    sources = _listed(reader, _source, MOST_SOURCES)
+    sources = _read_list(reader, _source, MOST_SOURCES)
     where = condition(reader, now) if reader.take_word("WHERE") else None
     grouping = _grouping(reader)
     descending = _order(reader)
@@ -132,12 +134,12 @@ def _select(reader: Reader, now: int) -> Select:
     return Select(tuple(outputs), tuple(sources), where, grouping, descending, page)
 
 
-def _output(reader: Reader) -> Output:
+def _output(reader: TokenReader) -> SelectColumn:
     if reader.take_sign("*"):
-        output = Output(None)
+        output = SelectColumn(None)
     else:
         name = reader.identifier()
-        output = _call(reader, name) if reader.take_sign("(") else Output(name)
+        output = _call(reader, name) if reader.take_sign("(") else SelectColumn(name)
     if reader.take_sign(":"):
         reader.want_sign(":")
         reader.want_word("FIELD", "TAG", "FLOAT", "INTEGER", "STRING", "BOOLEAN")
@@ -146,7 +148,7 @@ def _output(reader: Reader) -> Output:
     return replace(output, alias=reader.identifier()) if reader.take_word("AS") else output
 
 
-def _call(reader: Reader, name: str) -> Output:
+def _call(reader: TokenReader, name: str) -> SelectColumn:
     function = name.lower()
     if function not in AGGREGATES:
         raise unsupported(f"the function {name[:32]}()", f"there are {', '.join(AGGREGATES)}")
@@ -154,10 +156,10 @@ def _call(reader: Reader, name: str) -> Output:
     if reader.here.kind in ("name", "word") or reader.is_sign("(", ","):
         raise unsupported(f"{function}() of more than one field")
     reader.want_sign(")")
-    return Output(field, function)
+    return SelectColumn(field, function)
 
 
-def _source(reader: Reader) -> Source:
+def _source(reader: TokenReader) -> MeasurementName:
     """Read measurement, policy.measurement, database.policy.measurement or database..measurement;
     there is one retention policy, whatever it is called.
     """
@@ -170,14 +172,14 @@ def _source(reader: Reader) -> Source:
         parts.append("" if reader.is_sign(".") else reader.identifier())
     if len(parts) > 3:
         raise reader.wrong("database.policy.measurement")
-    return Source(parts[0] if len(parts) == 3 else None, parts[-1])
+    return MeasurementName(parts[0] if len(parts) == 3 else None, parts[-1])
 
 
-def _grouping(reader: Reader) -> Grouping:
+def _grouping(reader: TokenReader) -> Grouping:
     found = Grouping()
     if reader.take_word("GROUP"):
         reader.want_word("BY")
-        for add in _listed(reader, _dimension):
+        for add in _read_list(reader, _dimension):
             found = add(found)
     if reader.take_word("FILL"):
         reader.want_sign("(")
@@ -186,7 +188,7 @@ def _grouping(reader: Reader) -> Grouping:
     return found
 
 
-def _dimension(reader: Reader) -> Callable[[Grouping], Grouping]:
+def _dimension(reader: TokenReader) -> Callable[[Grouping], Grouping]:
     """Read a part of GROUP BY; return what it adds to the parts before."""
     if reader.take_sign("*"):
         return lambda before: replace(before, tags=None)
@@ -198,7 +200,7 @@ def _dimension(reader: Reader) -> Callable[[Grouping], Grouping]:
     )
 
 
-def _windows(reader: Reader) -> Callable[[Grouping], Grouping]:
+def _windows(reader: TokenReader) -> Callable[[Grouping], Grouping]:
     every = reader.length()
     if not every:
         raise reader.wrong("a duration above 0")
@@ -210,19 +212,19 @@ def _windows(reader: Reader) -> Callable[[Grouping], Grouping]:
     return lambda before: replace(before, every=every, offset=offset % every)
 
 
-def _fill(reader: Reader) -> Fill:
+def _fill(reader: TokenReader) -> GroupingFill:
     if reader.take_word("NULL"):
-        return Fill("null")
+        return GroupingFill("null")
     if reader.take_word("NONE"):
-        return Fill("none")
+        return GroupingFill("none")
     if reader.take_word("PREVIOUS"):
-        return Fill("previous")
+        return GroupingFill("previous")
     if reader.is_word("LINEAR"):
         raise unsupported("fill(linear)")
-    return Fill("number", reader.number())
+    return GroupingFill("number", reader.number())
 
 
-def _order(reader: Reader) -> bool:
+def _order(reader: TokenReader) -> bool:
     """Read ORDER BY time; tell whether the newest comes first."""
     if not reader.take_word("ORDER"):
         return False
@@ -233,7 +235,7 @@ def _order(reader: Reader) -> bool:
     return reader.is_word("ASC", "DESC") and reader.want_word("ASC", "DESC") == "DESC"
 
 
-def _page(reader: Reader) -> Page:
+def _page(reader: TokenReader) -> Page:
     found = Page()
     if reader.take_word("LIMIT"):
         found = replace(found, limit=reader.count())
@@ -249,46 +251,46 @@ def _page(reader: Reader) -> Page:
 # ---------------------------------------------------------------- SHOW
 
 
-def _show(reader: Reader) -> Show:
+def _show(reader: TokenReader) -> ShowList:
     word = reader.want_word("DATABASES", "MEASUREMENTS", "TAG", "FIELD", "RETENTION")
     return _SHOWS[word](reader)
 
 
-def _databases(reader: Reader) -> Show:
-    return Show("databases")
+def _databases(reader: TokenReader) -> ShowList:
+    return ShowList("databases")
 
 
-def _policies(reader: Reader) -> Show:
+def _policies(reader: TokenReader) -> ShowList:
     reader.want_word("POLICIES")
-    return Show("retention policies", _on(reader))
+    return ShowList("retention policies", _on(reader))
 
 
-def _measurements(reader: Reader) -> Show:
+def _measurements(reader: TokenReader) -> ShowList:
     database = _on(reader)
     names: tuple[str | Pattern, ...] = ()
     if reader.take_word("WITH"):
         reader.want_word("MEASUREMENT")
         names = (_name_or_pattern(reader),)
     _no_condition(reader)
-    return Show("measurements", database, names, page=_page(reader))
+    return ShowList("measurements", database, names, page=_page(reader))
 
 
-def _tags(reader: Reader) -> Show:
+def _tags(reader: TokenReader) -> ShowList:
     values = reader.want_word("KEYS", "VALUES") == "VALUES"
     database = _on(reader)
     names = _from(reader)
     keys = _with_key(reader) if values else ()
     _no_condition(reader)
     kind: ShowKind = "tag values" if values else "tag keys"
-    return Show(kind, database, names, keys, _page(reader))
+    return ShowList(kind, database, names, keys, _page(reader))
 
 
-def _fields(reader: Reader) -> Show:
+def _fields(reader: TokenReader) -> ShowList:
     reader.want_word("KEYS")
-    return Show("field keys", _on(reader), _from(reader), page=_page(reader))
+    return ShowList("field keys", _on(reader), _from(reader), page=_page(reader))
 
 
-_SHOWS: dict[str, Callable[[Reader], Show]] = {
+_SHOWS: dict[str, Callable[[TokenReader], ShowList]] = {
     "DATABASES": _databases,
     "MEASUREMENTS": _measurements,
     "TAG": _tags,
@@ -297,17 +299,17 @@ _SHOWS: dict[str, Callable[[Reader], Show]] = {
 }
 
 
-def _on(reader: Reader) -> str | None:
+def _on(reader: TokenReader) -> str | None:
     return reader.identifier() if reader.take_word("ON") else None
 
 
-def _from(reader: Reader) -> tuple[str | Pattern, ...]:
+def _from(reader: TokenReader) -> tuple[str | Pattern, ...]:
     if not reader.take_word("FROM"):
         return ()
-    return tuple(source.measurement for source in _listed(reader, _source))
+    return tuple(source.measurement for source in _read_list(reader, _source))
 
 
-def _name_or_pattern(reader: Reader) -> str | Pattern:
+def _name_or_pattern(reader: TokenReader) -> str | Pattern:
     if reader.take_sign("="):
         return reader.identifier()
     if not reader.take_sign("=~"):
@@ -317,18 +319,18 @@ def _name_or_pattern(reader: Reader) -> str | Pattern:
     return Pattern(token.text)
 
 
-def _with_key(reader: Reader) -> tuple[str, ...]:
+def _with_key(reader: TokenReader) -> tuple[str, ...]:
     reader.want_word("WITH")
     reader.want_word("KEY")
     if reader.take_sign("="):
         return (reader.identifier(),)
     reader.want_word("IN")
     reader.want_sign("(")
-    keys = _listed(reader, Reader.identifier, MOST_SOURCES)
+    keys = _read_list(reader, TokenReader.identifier, MOST_SOURCES)
     reader.want_sign(")")
     return tuple(keys)
 
 
-def _no_condition(reader: Reader) -> None:
+def _no_condition(reader: TokenReader) -> None:
     if reader.is_word("WHERE"):
         raise unsupported("WHERE in SHOW")

@@ -8,7 +8,7 @@ from penstock.errors import SqlSyntaxError
 _LONGEST_NUMBER = 40
 
 
-class Reader:
+class TokenReader:
     """Steps through tokens. Raises SqlSyntaxError in InfluxDB's words."""
 
     def __init__(self, text: str) -> None:

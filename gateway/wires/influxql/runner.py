@@ -13,18 +13,18 @@ import pyarrow as pa
 
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
-from gateway.wires.databases import admitted
+from gateway.wires.databases import require_database
 from gateway.wires.influxql import lists
 from gateway.wires.influxql.parser import unsupported
 from gateway.wires.influxql.schema import Measurement, table_name
-from gateway.wires.influxql.select_plan import SelectPlan, plan
+from gateway.wires.influxql.select_plan import MeasurementPlan, plan
 from gateway.wires.influxql.series import series
 from gateway.wires.influxql.tree import (
-    CreateDatabase,
+    CreateInfluxDatabase,
     DropDatabase,
+    MeasurementName,
     Select,
-    Show,
-    Source,
+    ShowList,
     Statement,
 )
 from penstock import tuning
@@ -74,7 +74,7 @@ class Runner:
             for source in statement.sources:
                 found += await self._select(statement, source, asker)
             return found
-        if isinstance(statement, Show):
+        if isinstance(statement, ShowList):
             return await self._show(statement, asker)
         await self._define(statement, asker)
         return []
@@ -83,11 +83,11 @@ class Runner:
         wanted = name or asker.database
         if not wanted:
             raise SqlSemanticError("database name required", code="E_WHICH_DATABASE", hint="?db=…")
-        return admitted(self._catalog(), self._access, asker.user, "READ", wanted)
+        return require_database(self._catalog(), self._access, asker.user, "READ", wanted)
 
     # ---------------------------------------------------------------- SELECT
 
-    async def _select(self, select: Select, source: Source, asker: Asker) -> Series:
+    async def _select(self, select: Select, source: MeasurementName, asker: Asker) -> Series:
         home = self._home(source.database, asker)
         measurement = self._measurement(home, source.measurement, asker)
         if measurement is None:
@@ -115,7 +115,7 @@ class Runner:
 
     # ---------------------------------------------------------------- SHOW
 
-    async def _show(self, show: Show, asker: Asker) -> Series:
+    async def _show(self, show: ShowList, asker: Asker) -> Series:
         catalog = visible(self._catalog(), self._access, asker.user)
         if show.kind == "databases":
             return lists.databases(catalog)
@@ -128,9 +128,9 @@ class Runner:
             return lists.tag_keys(show, catalog, home)
         if show.kind == "field keys":
             return lists.field_keys(show, catalog, home)
-        return await self._tag_values(show, lists.chosen(show, catalog, home), asker)
+        return await self._tag_values(show, lists.choose_measurements(show, catalog, home), asker)
 
-    async def _tag_values(self, show: Show, of: list[Measurement], asker: Asker) -> Series:
+    async def _tag_values(self, show: ShowList, of: list[Measurement], asker: Asker) -> Series:
         asked = [m for m in of if any(m.tag(key) for key in show.keys)]
         if len(asked) > _MOST_ASKED:
             raise unsupported(f"SHOW TAG VALUES of more than {_MOST_ASKED} tables", "add FROM …")
@@ -155,7 +155,7 @@ class Runner:
 
     # ---------------------------------------------------------------- definitions
 
-    async def _define(self, statement: CreateDatabase | DropDatabase, asker: Asker) -> None:
+    async def _define(self, statement: CreateInfluxDatabase | DropDatabase, asker: Asker) -> None:
         if not _NAME.fullmatch(statement.name):
             raise CatalogError(
                 f"{statement.name[:64]!r} cannot be a database's name",
@@ -170,13 +170,13 @@ class Runner:
         await self._executor.run(sql, asker.context())
 
 
-def _keep(statement: CreateDatabase) -> str:
+def _keep(statement: CreateInfluxDatabase) -> str:
     """Rows are kept by days here, for at least as long as was asked."""
     return "" if statement.keep is None else f" KEEP {-(-statement.keep // _DAY)}d"
 
 
 async def _shape(
-    planned: SelectPlan, select: Select, answer: pa.Table, epoch: str | None
+    planned: MeasurementPlan, select: Select, answer: pa.Table, epoch: str | None
 ) -> Series:
     """Return the series of an answer; a large one, or one that may be filled, in a thread."""
     cells = answer.num_rows * answer.num_columns

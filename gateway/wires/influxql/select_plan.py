@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from gateway.wires.influxql.bounds import TimeRange, split
+from gateway.wires.influxql.bounds import NanosecondRange, split
 from gateway.wires.influxql.parser import unsupported
 from gateway.wires.influxql.schema import Measurement, is_number
 from gateway.wires.influxql.tree import (
@@ -18,9 +18,9 @@ from gateway.wires.influxql.tree import (
     Comparison,
     Condition,
     Either,
-    Output,
     Pattern,
     Select,
+    SelectColumn,
     TimeBound,
 )
 from penstock.errors import SqlSemanticError
@@ -60,7 +60,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class SelectPlan:
+class MeasurementPlan:
     """What is asked, and what the columns of the answer are: the time if it is `timed`, those
     of `tags` that have a column, and those of `values` that have one.
     """
@@ -71,7 +71,7 @@ class SelectPlan:
     timed: bool
     tags: tuple[tuple[str, Column | None], ...]
     values: tuple[Value, ...]
-    times: TimeRange
+    times: NanosecondRange
 
 
 @dataclass
@@ -86,7 +86,7 @@ class _Text:
         return "?"
 
 
-def plan(select: Select, measurement: Measurement, asked: str, now: int) -> SelectPlan | None:
+def plan(select: Select, measurement: Measurement, asked: str, now: int) -> MeasurementPlan | None:
     """Return the question; None when it can have no rows, since nothing that it names is there.
 
     Args:
@@ -109,14 +109,14 @@ def plan(select: Select, measurement: Measurement, asked: str, now: int) -> Sele
     timed = values[0].function is None or windowed or selector
     text = _Text(measurement)
     sql = " ".join(_clauses(select, text, values, tags, times, others, timed))
-    return SelectPlan(asked, sql, text.parameters, timed, tags, tuple(values), times)
+    return MeasurementPlan(asked, sql, text.parameters, timed, tags, tuple(values), times)
 
 
-def _times_of_windows(values: Sequence[Value], times: TimeRange, now: int) -> TimeRange:
+def _times_of_windows(values: Sequence[Value], times: NanosecondRange, now: int) -> NanosecondRange:
     """Windows end now where the query names no end. Raises SqlSemanticError."""
     if values[0].function is None:
         raise _wrong("GROUP BY requires at least one aggregate function")
-    return TimeRange(times.start, now) if times.end is None else times
+    return NanosecondRange(times.start, now) if times.end is None else times
 
 
 def _wrong(message: str) -> SqlSemanticError:
@@ -143,7 +143,9 @@ def _values(select: Select, measurement: Measurement, grouped: set[str]) -> list
     return _with_own_labels(found)
 
 
-def _values_of(output: Output, measurement: Measurement, grouped: set[str]) -> Iterator[Value]:
+def _values_of(
+    output: SelectColumn, measurement: Measurement, grouped: set[str]
+) -> Iterator[Value]:
     """Return what one output stands for; the time is none of the values."""
     if output.name is None:
         yield from _all_values(output, measurement, grouped)
@@ -155,7 +157,9 @@ def _values_of(output: Output, measurement: Measurement, grouped: set[str]) -> I
         yield Value(output.alias or output.name, None, column)
 
 
-def _all_values(output: Output, measurement: Measurement, grouped: set[str]) -> Iterator[Value]:
+def _all_values(
+    output: SelectColumn, measurement: Measurement, grouped: set[str]
+) -> Iterator[Value]:
     """Return what `*` stands for, alone or in a function."""
     function = output.function
     if function is None:
@@ -186,7 +190,7 @@ def _clauses(
     text: _Text,
     values: Sequence[Value],
     tags: Sequence[tuple[str, Column | None]],
-    times: TimeRange,
+    times: NanosecondRange,
     others: Sequence[Condition],
     timed: bool,
 ) -> Iterator[str]:
@@ -237,7 +241,7 @@ def _length(nanoseconds: int) -> str:
 
 
 def _conditions(
-    text: _Text, values: Sequence[Value], times: TimeRange, others: Sequence[Condition]
+    text: _Text, values: Sequence[Value], times: NanosecondRange, others: Sequence[Condition]
 ) -> list[str]:
     found = [*_time_conditions(text, times), *(_condition(text, one) for one in others)]
     if values[0].function is None:
@@ -245,7 +249,7 @@ def _conditions(
     return found
 
 
-def _time_conditions(text: _Text, times: TimeRange) -> Iterator[str]:
+def _time_conditions(text: _Text, times: NanosecondRange) -> Iterator[str]:
     name = in_backticks(text.measurement.time)
     tick = text.measurement.tick
     if times.start is not None:

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from gateway.wires.influxql.select_plan import SelectPlan, Value
-from gateway.wires.influxql.times import written
-from gateway.wires.influxql.tree import Fill, Page, Select
+from gateway.wires.influxql.select_plan import MeasurementPlan, Value
+from gateway.wires.influxql.times import format_time
+from gateway.wires.influxql.tree import GroupingFill, Page, Select
 from penstock.errors import OverloadError
 
 #: windows of one answer, filled ones among them
@@ -25,11 +25,13 @@ Series: TypeAlias = dict[str, Any]
 _UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def series(plan: SelectPlan, select: Select, answer: pa.Table, epoch: str | None) -> list[Series]:
+def series(
+    plan: MeasurementPlan, select: Select, answer: pa.Table, epoch: str | None
+) -> list[Series]:
     """Return the series of *answer*. Raises OverloadError."""
-    grouped = _grouped(plan, answer)
+    grouped = _group_rows(plan, answer)
     if select.grouping.every is not None:
-        grouped = _filled(plan, select, grouped)
+        grouped = _fill_windows(plan, select, grouped)
     chosen = _cut(sorted(grouped), select.page.skipped_series, select.page.series)
     columns = ["time", *(value.label for value in plan.values)]
     found = []
@@ -39,7 +41,7 @@ def series(plan: SelectPlan, select: Select, answer: pa.Table, epoch: str | None
         if plan.tags:
             made["tags"] = dict(zip((name for name, _ in plan.tags), key, strict=True))
         made["columns"] = columns
-        made["values"] = [[written(time, epoch), *values] for time, values in rows]
+        made["values"] = [[format_time(time, epoch), *values] for time, values in rows]
         if rows:
             found.append(made)
     return found
@@ -56,7 +58,7 @@ def _cut(rows: Sequence[Any], offset: int, limit: int | None) -> Sequence[Any]:
     return rows[offset : offset + limit] if limit else rows[offset:]
 
 
-def _grouped(plan: SelectPlan, answer: pa.Table) -> dict[tuple[str, ...], list[Row]]:
+def _group_rows(plan: MeasurementPlan, answer: pa.Table) -> dict[tuple[str, ...], list[Row]]:
     """Return the rows that hold something, by their tags."""
     times, tags, values = _columns(plan, answer)
     found: dict[tuple[str, ...], list[Row]] = {}
@@ -71,7 +73,7 @@ def _grouped(plan: SelectPlan, answer: pa.Table) -> dict[tuple[str, ...], list[R
 
 
 def _columns(
-    plan: SelectPlan, answer: pa.Table
+    plan: MeasurementPlan, answer: pa.Table
 ) -> tuple[list[int | None], list[list[str] | None], list[list[Any] | None]]:
     """Return the times, the tags and the values of all rows; None for what has no column."""
     columns = iter(answer.columns)
@@ -90,8 +92,8 @@ def _is_missing(value: Value, said: Any) -> bool:
 # ---------------------------------------------------------------- windows
 
 
-def _filled(
-    plan: SelectPlan, select: Select, grouped: dict[tuple[str, ...], list[Row]]
+def _fill_windows(
+    plan: MeasurementPlan, select: Select, grouped: dict[tuple[str, ...], list[Row]]
 ) -> dict[tuple[str, ...], list[Row]]:
     fill = select.grouping.fill
     if fill.kind == "none":
@@ -112,7 +114,7 @@ def _filled(
     return filled
 
 
-def _windows(plan: SelectPlan, select: Select, rows: Sequence[Row]) -> range:
+def _windows(plan: MeasurementPlan, select: Select, rows: Sequence[Row]) -> range:
     """Return the beginnings of all windows from the first to the last."""
     every = select.grouping.every or 1
     offset = select.grouping.offset
@@ -122,7 +124,9 @@ def _windows(plan: SelectPlan, select: Select, rows: Sequence[Row]) -> range:
     return range(first, end + 1, every)
 
 
-def _fill(plan: SelectPlan, fill: Fill, rows: dict[int, list[Any]], windows: range) -> list[Row]:
+def _fill(
+    plan: MeasurementPlan, fill: GroupingFill, rows: dict[int, list[Any]], windows: range
+) -> list[Row]:
     before: list[Any] = [None] * len(plan.values)
     found: list[Row] = []
     for window in windows:
@@ -138,7 +142,7 @@ def _fill(plan: SelectPlan, fill: Fill, rows: dict[int, list[Any]], windows: ran
     return found
 
 
-def _stands_for(value: Value, fill: Fill, before: Any) -> Any:
+def _stands_for(value: Value, fill: GroupingFill, before: Any) -> Any:
     """Return what a window without rows shows."""
     if fill.kind == "number":
         return fill.value
@@ -162,7 +166,7 @@ def _tag_texts(column: pa.ChunkedArray) -> list[str]:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
-        return [None if t is None else written(t, None) for t in _times(column)]
+        return [None if t is None else format_time(t, None) for t in _times(column)]
     return [_plain(value) for value in column.to_pylist()]
 
 

@@ -44,7 +44,7 @@ def _zone(text: str | None) -> timezone:
     return timezone(-away if text[0] == "-" else away)
 
 
-def written(moment: int, epoch: str | None) -> int | str:
+def format_time(moment: int, epoch: str | None) -> int | str:
     """Return a time as answers have it: a number of *epoch*, or RFC 3339 in UTC."""
     if epoch is not None:
         return moment // EPOCHS[epoch]

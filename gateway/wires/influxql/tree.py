@@ -51,7 +51,7 @@ Condition: TypeAlias = Comparison | TimeBound | Both | Either
 
 
 @dataclass(frozen=True)
-class Output:
+class SelectColumn:
     """A column of a SELECT: a field or tag, or a function of one. `name` is None for `*`."""
 
     name: str | None
@@ -60,13 +60,13 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Source:
+class MeasurementName:
     database: str | None
     measurement: str
 
 
 @dataclass(frozen=True)
-class Fill:
+class GroupingFill:
     """What stands in windows without rows; `value` is for kind "number"."""
 
     kind: Literal["null", "none", "previous", "number"] = "null"
@@ -80,7 +80,7 @@ class Grouping:
     every: int | None = None
     offset: int = 0
     tags: tuple[str, ...] | None = ()
-    fill: Fill = Fill()
+    fill: GroupingFill = GroupingFill()
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Page:
 
 @dataclass(frozen=True)
 class Select:
-    outputs: tuple[Output, ...]
-    sources: tuple[Source, ...]
+    outputs: tuple[SelectColumn, ...]
+    sources: tuple[MeasurementName, ...]
     where: Condition | None = None
     grouping: Grouping = Grouping()
     descending: bool = False
@@ -104,7 +104,7 @@ class Select:
 
 
 @dataclass(frozen=True)
-class CreateDatabase:
+class CreateInfluxDatabase:
     """`keep` is how long rows are kept, in nanoseconds; None for ever."""
 
     name: str
@@ -122,7 +122,7 @@ ShowKind = Literal[
 
 
 @dataclass(frozen=True)
-class Show:
+class ShowList:
     """A list. `measurements` is empty for all; `keys` are those of SHOW TAG VALUES."""
 
     kind: ShowKind
@@ -132,4 +132,4 @@ class Show:
     page: Page = Page()
 
 
-Statement: TypeAlias = Select | CreateDatabase | DropDatabase | Show
+Statement: TypeAlias = Select | CreateInfluxDatabase | DropDatabase | ShowList

@@ -36,11 +36,11 @@ class DialectCompleter(Completer):
             return
         place = place_of(before, document.text)
         word = place.word.replace("`", "")
-        for name, about, detail in self._offered(place, word):
+        for name, about, detail in self._find_offers(place, word):
             if name.lower().startswith(word.lower()):
                 yield Completion(name, -len(place.word), display_meta=about, display=detail or name)
 
-    def _offered(self, place: CursorPlace, word: str) -> Iterable[tuple[str, str, str]]:
+    def _find_offers(self, place: CursorPlace, word: str) -> Iterable[tuple[str, str, str]]:
         if place.kind == "database":
             yield from ((name, "database", "") for name in self._names.databases())
             return

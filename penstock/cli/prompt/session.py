@@ -102,17 +102,17 @@ class Conversation:
         if name:
             self._statement(f"DESCRIBE {name}")
             return
-        database = self._required_database()
+        database = self._require_database()
         if database is not None:
             self._statement(
                 "SELECT stable_name AS name, 'supertable' AS kind"
-                f" FROM information_schema.ins_stables WHERE db_name = {_quoted(database)}"
+                f" FROM information_schema.ins_stables WHERE db_name = {_quote(database)}"
                 " UNION ALL SELECT table_name, 'table' FROM information_schema.ins_tables"
-                f" WHERE db_name = {_quoted(database)} AND type = 'NORMAL_TABLE' ORDER BY name"
+                f" WHERE db_name = {_quote(database)} AND type = 'NORMAL_TABLE' ORDER BY name"
             )
 
     def streams(self, _: str) -> None:
-        database = self._required_database()
+        database = self._require_database()
         if database is not None:
             self._statement("SHOW STREAMS")
 
@@ -171,7 +171,7 @@ class Conversation:
             print(f"{command.usage:<{width}}  {command.summary}", file=self.out)
         print("statements end with a semicolon; Ctrl-C drops what is typed", file=self.out)
 
-    def _required_database(self) -> str | None:
+    def _require_database(self) -> str | None:
         if self.client.database is None:
             print("which database? USE name; takes one, \\l lists them", file=self.out)
         return self.client.database
@@ -208,6 +208,6 @@ def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

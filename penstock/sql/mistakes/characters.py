@@ -36,7 +36,7 @@ _INSTEAD = {
 }
 
 
-def _pasted(place: Place) -> SqlSyntaxError | None:
+def _foreign_sign(place: Place) -> SqlSyntaxError | None:
     """A character that is no sign of SQL, in the token of the error or the one before."""
     for n in (-1, 0):
         token = place.token(n)
@@ -61,4 +61,4 @@ def _error(place: Place, at: int, character: str) -> SqlSyntaxError:
     )
 
 
-CHARACTERS = (_pasted,)
+CHARACTERS = (_foreign_sign,)

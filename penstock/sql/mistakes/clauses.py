@@ -106,7 +106,7 @@ def _parenthesis(place: Place) -> SqlSyntaxError | None:
     return place.hinted(f"write ): the parenthesis of line {line}, column {column} is still open")
 
 
-def _grouped_by_window(place: Place) -> SqlSyntaxError | None:
+def _group_by_window(place: Place) -> SqlSyntaxError | None:
     """`GROUP BY INTERVAL(5m)`"""
     windows = ("INTERVAL", "SESSION", "STATE_WINDOW", "COUNT_WINDOW")
     if place.word() not in windows or "is no function here" not in place.error.message:
@@ -120,7 +120,7 @@ def _by(place: Place) -> SqlSyntaxError | None:
 
 
 CLAUSES = (
-    _grouped_by_window,
+    _group_by_window,
     _by,
     _comma,
     _equals,

@@ -86,13 +86,13 @@ class Aggregates:
         final: _Values = {}
         for item in self.items:
             if item.function != "companion":
-                final |= self._made_of(item)
+                final |= self._values_of(item)
         # Their parts come last, and those of averages first, so that those of a state that was
         # saved without them keep their names.
         for function in ("avg", "sum"):
             for item in self.items:
                 if item.function == function and self.wide(item):
-                    final[item.name] = self._unwrapped(item)
+                    final[item.name] = self._unwrap(item)
         values = [(item.name, *final[item.name]) for item in self.items]
         self._finals = Projection(
             [
@@ -158,7 +158,7 @@ class Aggregates:
         self._parts[kind, argument, order, of] = part
         return part
 
-    def _made_of(self, item: Aggregate) -> _Values:
+    def _values_of(self, item: Aggregate) -> _Values:
         """The aggregate's value from its partials, and those of its companions: each with the type
         it is cast to.
         """
@@ -242,7 +242,7 @@ class Aggregates:
         """Tell whether a sum over the item's argument may leave 64 bits."""
         return item.sql is not None and self._types[self._sql.index(item.sql)].kind in _WIDE
 
-    def _unwrapped(self, item: Aggregate) -> _Value:
+    def _unwrap(self, item: Aggregate) -> _Value:
         """The mean or sum of integers whose sum of 64 bits may have wrapped: a sum that its type
         cannot hold is NULL.
         """

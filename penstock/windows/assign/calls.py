@@ -78,7 +78,7 @@ class Call(Answered):
         owners = self.key_of if positions is None else self.key_of.take(positions)
         windows, window_of = distinct(indexes)
         if len(windows) == 1:
-            self.place, pairs = _renumbered(owners, len(self.keys))
+            self.place, pairs = _renumber(owners, len(self.keys))
             self.owner = pairs
             self.index = windows.repeat(len(pairs))
         else:
@@ -279,13 +279,13 @@ def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
     least = int(values.min())
     most = int(values.max())
     if most - least < tuning.PLACES_PER_NUMBER * len(values) + tuning.PLACES_BESIDES:
-        place, found = _renumbered(values - least if least else values, most - least + 1)
+        place, found = _renumber(values - least if least else values, most - least + 1)
         return found + least, place
     found, place = np.unique(values, return_inverse=True)
     return found, place
 
 
-def _renumbered(values: Numbers, bound: int) -> tuple[Numbers, Numbers]:
+def _renumber(values: Numbers, bound: int) -> tuple[Numbers, Numbers]:
     """Of each value, from 0 to below *bound*, its place among the distinct ones, and those."""
     there = np.zeros(bound, np.bool_)
     there[values] = True

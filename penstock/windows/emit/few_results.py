@@ -53,17 +53,17 @@ class Picked:
             return None
         if self._child is not None:
             tables = rows.column("tbname")
-            rows = _kept(rows, [name.lower() == self._child for name in tables])
+            rows = _keep_rows(rows, [name.lower() == self._child for name in tables])
         if self._where is None or not len(rows):
             return rows
         try:
             passed = rows.columns(self._names).select(self._where).to_series().to_list()
         except FAILURES:
             return None
-        return _kept(rows, passed) if len(passed) == len(rows) else None
+        return _keep_rows(rows, passed) if len(passed) == len(rows) else None
 
 
-def _kept(rows: Rows, wanted: Sequence[bool | None]) -> Rows:
+def _keep_rows(rows: Rows, wanted: Sequence[bool | None]) -> Rows:
     """Return those that are *wanted*."""
     if all(wanted):
         return rows

@@ -91,7 +91,7 @@ class Outlet:
         known = change.known
         made = self.rows.upserts(put, stamp.now) if put.height else None
         if self.target_key and made is not None:
-            changed, known = self._rekeyed(put, made.rows, known)
+            changed, known = self._find_rekeyed(put, made.rows, known)
             removed = pl.concat([removed, changed])
         if removed.height:
             out.put(self._deletions(removed))
@@ -118,7 +118,7 @@ class Outlet:
         key = removed.get_column("_key").alias(self.target_key)
         return replace(made, rows=made.rows.with_columns(key))
 
-    def _rekeyed(
+    def _find_rekeyed(
         self, put: pl.DataFrame, rows: pl.DataFrame, known: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Windows published before under another composite-key value; *known* with the new

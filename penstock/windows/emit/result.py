@@ -95,7 +95,7 @@ class Results:
             )
             if other and not column.type.sized:
                 self._checked.append(column.name)
-        taken_as_is = self._taken_as_is(plan, compiled)
+        taken_as_is = self._columns_as_is(plan, compiled)
         #: for a few rows, where every column is one of what results are made from
         self.few = (
             None
@@ -116,7 +116,7 @@ class Results:
         self._reads_keys = any(name.startswith("_k") for name in self.reads)
 
     @staticmethod
-    def _taken_as_is(
+    def _columns_as_is(
         plan: StreamPlan, compiled: Mapping[str, Compiled]
     ) -> dict[str, str | None] | None:
         """Of each of the target's columns the column that it is, None where it has no values; None:

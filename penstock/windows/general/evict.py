@@ -181,13 +181,13 @@ class Evictor:
                 < self.horizon.values[rows.get_column("_g").to_numpy()]
             )
         )
-        self.extras = pl.concat([self.extras, self._unstored(old)], rechunk=True)
+        self.extras = pl.concat([self.extras, self._find_unstored(old)], rechunk=True)
         self.store.remove(old)
         self.store.forget(self.horizon.values)
         self._limit = 2 * self.store.count
         self.trimmed = True
 
-    def _unstored(self, old: pl.DataFrame) -> pl.DataFrame:
+    def _find_unstored(self, old: pl.DataFrame) -> pl.DataFrame:
         """Rows among *old* that storage does not have, or has in another version."""
         rows = self.store.rows
         if not self._unique:
@@ -201,7 +201,7 @@ class Evictor:
         )
         return old.join(self.unstored, on="_seq", how="semi")
 
-    def _unstored_before(self) -> pl.DataFrame:
+    def _restore_unstored(self) -> pl.DataFrame:
         """The same of a state that an earlier version saved, which found out only as it let rows
         go: those whose update was dropped.
         """
@@ -306,7 +306,7 @@ class Evictor:
                 int(horizon.min()),
             )
             low = max(least - seconds * self._ticks, NEVER)
-        fresh = self._stored(low, int(horizon.max()) - 1, numbers)
+        fresh = self._fetch_ours(low, int(horizon.max()) - 1, numbers)
         wanted = regions.select("_g", pl.Series("_horizon", horizon))
         back = self.extras.join(wanted, on="_g").filter(
             pl.col(time) < pl.col("_horizon"), pl.col(time) >= low
@@ -324,7 +324,7 @@ class Evictor:
             back = pl.concat([back.select(self.ingest.columns), fresh.select(self.ingest.columns)])
         self._add(back.select(self.ingest.columns), numbers, low)
 
-    def _stored(self, low: int, high: int, numbers: Numbers) -> pl.DataFrame | None:
+    def _fetch_ours(self, low: int, high: int, numbers: Numbers) -> pl.DataFrame | None:
         """Prepared rows of low..high that are the stream's."""
         assert self.history is not None
         return self._ours(self.history.fetch(low, high, self.ingest.names_of(numbers)))
@@ -424,5 +424,5 @@ class Evictor:
             self.dropped = pl.concat([self.dropped, frames["dropped"]])
         self._saved = self.dropped.height
         self.extras = self.ingest.as_now(frames["extras"])
-        self.unstored = frames["unstored"] if "unstored" in frames else self._unstored_before()
+        self.unstored = frames["unstored"] if "unstored" in frames else self._restore_unstored()
         self.first, self._limit, self.trimmed = frames["evictor"].row(0)

@@ -62,7 +62,7 @@ class LiveRows:
             fresh = live.join(standing_, on="_seq", how="semi", maintain_order="left")
         self._store.remove(gone)
         self._store.add(fresh.select(self._ingest.columns))
-        return fresh, self._changed(fresh, gone, pl.col("_late"))
+        return fresh, self._change_points(fresh, gone, pl.col("_late"))
 
     def _replace(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """`change` where a repeat takes the place of the row before it."""
@@ -83,9 +83,11 @@ class LiveRows:
             updates = fresh.join(gone.select(identity), on=identity, how="semi", nulls_equal=True)
             quiet = quiet | pl.col("_seq").is_in(updates.get_column("_seq").implode())
         self._store.add(fresh.select(self._ingest.columns))
-        return fresh, self._changed(fresh, gone, quiet)
+        return fresh, self._change_points(fresh, gone, quiet)
 
-    def _changed(self, fresh: pl.DataFrame, gone: pl.DataFrame, quiet: pl.Expr) -> pl.DataFrame:
+    def _change_points(
+        self, fresh: pl.DataFrame, gone: pl.DataFrame, quiet: pl.Expr
+    ) -> pl.DataFrame:
         points = [self.points(fresh, quiet), self.points(gone, pl.lit(True), gone=True)]
         return pl.concat(points)
 

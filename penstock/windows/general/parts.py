@@ -47,7 +47,7 @@ def expressions_of_rows(part: Part, time: str, key: str | None) -> list[pl.Expr]
     names = part.columns
     x = pl.col(f"_x{part.argument}")
     if part.kind == "pick":
-        return _picked_from_rows(part, x, time, key)
+        return _pick_from_rows(part, x, time, key)
     if part.kind == "moments":
         return moments.of_rows(names, x.cast(pl.Float64), x.count())
     if part.kind == "digest":
@@ -67,7 +67,7 @@ def expressions_of_rows(part: Part, time: str, key: str | None) -> list[pl.Expr]
     return [made[part.kind].alias(names[0])]
 
 
-def _picked_from_rows(part: Part, x: pl.Expr, time: str, key: str | None) -> list[pl.Expr]:
+def _pick_from_rows(part: Part, x: pl.Expr, time: str, key: str | None) -> list[pl.Expr]:
     named = [*filter(None, (time, key)), *(f"_x{c}" for c in part.companions)]
     sources = [x, *map(pl.col, named)]
     if part.order in ("min", "max"):
@@ -90,7 +90,7 @@ def expressions_of_partials(part: Part, count: str | None, key: str | None) -> l
         assert count is not None
         return moments.of_partials(part.columns, pl.col(count))
     if part.kind == "pick":
-        return _picked_from_partials(part, columns, with_key=key is not None)
+        return _pick_from_partials(part, columns, with_key=key is not None)
     if part.kind in ("digest", "distinct", "values"):
         return [c.explode(empty_as_null=False, keep_nulls=False) for c in columns]
     only = columns[0]
@@ -99,9 +99,7 @@ def expressions_of_partials(part: Part, count: str | None, key: str | None) -> l
     return [only.max() if part.kind == "max" else only.sum()]
 
 
-def _picked_from_partials(
-    part: Part, columns: Sequence[pl.Expr], *, with_key: bool
-) -> list[pl.Expr]:
+def _pick_from_partials(part: Part, columns: Sequence[pl.Expr], *, with_key: bool) -> list[pl.Expr]:
     value = columns[0]
     time = columns[1]
     valid = time.is_not_null()

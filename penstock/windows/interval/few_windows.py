@@ -122,14 +122,14 @@ class FewWindows:
             return None
         for group, highest in found.highest.items():
             self._clock.advance_one(group, highest)
-        slots = self._opened(found)
+        slots = self._open_slots(found)
         self._add(slots, arguments)
         groups, chained, over = self._closing(found)
         if self._at_once:  # in order of their last rows
             touched = list(dict.fromkeys(reversed(slots)))[::-1]
         else:
             touched = chained[over].tolist()
-        made = self._made(touched, found.tables, came) if touched else self._layout.none
+        made = self._make_results(touched, found.tables, came) if touched else self._layout.none
         if len(groups):
             self._slots.mark_closed(chained[over])
             self._slots.retire(groups, chained, over, keep=False)
@@ -161,7 +161,7 @@ class FewWindows:
         )
         return None if over else found
 
-    def _opened(self, found: _Found) -> list[int]:
+    def _open_slots(self, found: _Found) -> list[int]:
         """The slot of each row's window; those that were not there are made."""
         new = sorted(
             {window for window, slot in zip(found.windows, found.slots, strict=True) if slot < 0}
@@ -214,7 +214,9 @@ class FewWindows:
                     number.add_one(slot, value)
         self._slots.touch(slots)
 
-    def _made(self, slots: Sequence[int], tables: Mapping[int, str], came: int) -> FewResults:
+    def _make_results(
+        self, slots: Sequence[int], tables: Mapping[int, str], came: int
+    ) -> FewResults:
         """The values of windows."""
         held = [
             {name: number.held(slot) for name, number in self._numbers.items()} for slot in slots

@@ -139,7 +139,7 @@ class IntervalKernel:
             given = rows
             rows = self._answers.get(given, "written", lambda: without_clears(given))
             self._counted.begin(rows)
-            removed = self._answers.get(rows, "removed", lambda: _removed(rows))
+            removed = self._answers.get(rows, "removed", lambda: _find_removed(rows))
             if removed is None:
                 self._count(rows, out)
             else:
@@ -278,7 +278,7 @@ class IntervalKernel:
             )
 
 
-def _removed(rows: pl.DataFrame) -> Mask | None:
+def _find_removed(rows: pl.DataFrame) -> Mask | None:
     """Return which rows are deleted by key; None: none of them."""
     removed: Mask = rows.get_column("_op").to_numpy() == DELETE
     return removed if removed.any() else None

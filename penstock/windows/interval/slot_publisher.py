@@ -58,7 +58,7 @@ class SlotPublisher:
             slots: of the call's pairs.
             groups: those with windows that may be over now.
         """
-        self._publish(self._changed(slots, call), groups, out)
+        self._publish(self._slots_to_publish(slots, call), groups, out)
 
     def close(self, groups: Numbers, out: EmissionBuffer) -> None:
         """Raise T of *groups* above their open windows, and publish what that closes."""
@@ -75,7 +75,7 @@ class SlotPublisher:
         Args:
             slots, groups: of the call's pairs and of its keys.
         """
-        out.put(self._made(slots[call.latest_last]))
+        out.put(self._make_rows(slots[call.latest_last]))
         chained = self.slots.open_of(groups)
         over = self.slots.stop[chained] < self._clock.t(self.slots.group[chained])
         # published already: closing adds nothing, and a slower table's row reads the window again
@@ -83,7 +83,7 @@ class SlotPublisher:
         if not self._solo:
             self._clock.release(groups)
 
-    def _changed(self, slots: Numbers, call: Call) -> Numbers:
+    def _slots_to_publish(self, slots: Numbers, call: Call) -> Numbers:
         """Return those of the pairs' *slots* whose new values are to be published now, in order of
         their last rows.
         """
@@ -103,7 +103,7 @@ class SlotPublisher:
         if not self._at_once:
             slots = np.concatenate((slots, chained[over & ~self.slots.closed[chained]]))
         if len(slots):
-            out.put(self._made(slots))
+            out.put(self._make_rows(slots))
         if not len(chained):
             return
         self.slots.mark_closed(chained[over])
@@ -113,7 +113,7 @@ class SlotPublisher:
         else:
             self.slots.retire(groups, chained, over, keep=True)
 
-    def _made(self, slots: Numbers) -> Made:
+    def _make_rows(self, slots: Numbers) -> Made:
         """Return the rows of the windows in *slots*."""
         groups = self.slots.group[slots]
         return self._rows_of(groups, self.slots.index[slots], self.slots.partials(slots))
@@ -130,7 +130,7 @@ class SlotPublisher:
         slots = slots[np.lexsort((self.slots.index[slots], self.slots.group[slots]))]
         if not len(slots):
             return self.rows.results.empty().drop("_op")
-        return self._made(slots).rows.drop("_op")
+        return self._make_rows(slots).rows.drop("_op")
 
     # ---------------------------------------------------------------- computed again
 
@@ -159,10 +159,10 @@ class SlotPublisher:
         self.slots.mark_closed(slots[closed[held]])
         shown = np.ones(len(groups), np.bool_) if self._at_once else closed
         made = self._rows_of(groups[shown], indexes[shown], partials.filter(pl.Series(shown)))
-        out.put(self._dropped(empty))
+        out.put(self._drop_windows(empty))
         out.put(made)
 
-    def _dropped(self, empty: pl.DataFrame) -> Made:
+    def _drop_windows(self, empty: pl.DataFrame) -> Made:
         """Take windows out of the state, and return what takes their rows back."""
         groups = empty.get_column("_g").to_numpy()
         indexes = empty.get_column("_i").to_numpy()

@@ -30,7 +30,7 @@ def complete(
     touched = rows.filter(partial).select(keys).unique()
     numbered = rows.with_row_index("_at")
     work = numbered.join(touched, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    stored = _stored(touched, history, keys)
+    stored = _fetch_stored(touched, history, keys)
     if stored is not None:
         # what is not filled from them is of no use, and a table may have columns that are newer
         # than the plan
@@ -62,7 +62,9 @@ def written(
     return complete(rows, history, identity, columns) if replaces else without_clears(rows)
 
 
-def _stored(touched: pl.DataFrame, history: History | None, keys: list[str]) -> pl.DataFrame | None:
+def _fetch_stored(
+    touched: pl.DataFrame, history: History | None, keys: list[str]
+) -> pl.DataFrame | None:
     if history is None:
         return None
     times = touched.get_column(keys[1])

@@ -71,3 +71,15 @@ def test_redis_that_is_away_is_said() -> None:
     here.redis.down = True
     with pytest.raises(BusError):
         here.sessions.begin("ann")
+
+
+def test_sessions_that_are_over_are_not_kept_in_mind() -> None:
+    here = Here()
+    here.sessions.begin("ann")
+    here.clock.advance(SESSION_S)
+    cookie = here.sessions.begin("ann")
+    noted = next(h for key, h in here.redis.hashes.items() if key.endswith(":ann"))
+    assert len(noted) == 1
+    assert here.sessions.end(cookie, everywhere=True) == 1
+    assert not noted
+    assert here.sessions.end(cookie) == 0

@@ -20,12 +20,15 @@ from penstock.rows.parameters import Moment
 from penstock.runtime.clock import SystemClock
 
 
-class _Open:
-    """Lets everybody in as ann."""
+class Open:
+    """Lets everybody in as one user."""
+
+    def __init__(self, user: str = "ann") -> None:
+        self._user = user
 
     def wrap(self, handler: Any, answer: Any = http.error_response) -> Any:
         async def pass_on(request: web.Request) -> web.StreamResponse:
-            request[guard._USER] = "ann"
+            request[guard._USER] = self._user
             try:
                 return cast(web.StreamResponse, await handler(request))
             except PenstockError as error:
@@ -52,7 +55,7 @@ def asked() -> _Asked:
 async def client(asked: _Asked) -> AsyncIterator[TestClient[Any, Any]]:
     app = web.Application()
     routes = SqlRoutes(cast(Executor, asked), cast(Any, None), SystemClock(), {})
-    app.add_routes(routes.routes(cast(RequestGuard, _Open())))
+    app.add_routes(routes.routes(cast(RequestGuard, Open())))
     async with TestClient(TestServer(app)) as made:
         yield made
 
@@ -90,6 +93,6 @@ async def test_a_bare_text_has_none(client: TestClient[Any, Any], asked: _Asked)
 async def test_the_dialect_is_told(asked: _Asked, client: TestClient[Any, Any]) -> None:
     answer = await client.get("/v1/dialect")
     told = await answer.json()
-    assert answer.status == 200 and told.keys() == {"keywords", "types", "functions"}
+    assert answer.status == 200 and told.keys() == {"keywords", "types", "clauses", "functions"}
     assert "INTERVAL" in told["keywords"] and "VARCHAR" in told["types"]
     assert not asked.contexts

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+from penstock.sql.parser import parse_one
 from penstock.sql.vocabulary import vocabulary
 
 CORPUS = Path(__file__).parents[2] / "sql"
@@ -46,3 +47,15 @@ def test_words_of_statements_are_known() -> None:
     often = {word for word, count in counts.items() if count >= 20 and not word.startswith("E_")}
     assert len(often) > 30
     assert sorted(often - known) == []
+
+
+def test_each_clause_is_one_of_the_grammar() -> None:
+    texts = {
+        "SELECT": "SELECT count(*) FROM t {}",
+        "CREATE STREAM": "CREATE STREAM s {} INTO r AS SELECT count(*) FROM t INTERVAL(10s)",
+    }
+    clauses = vocabulary()["clauses"]
+    assert {clause["of"] for clause in clauses} == texts.keys()
+    for clause in clauses:
+        assert clause["name"] in clause["example"]
+        parse_one(texts[clause["of"]].format(clause["example"]))

@@ -15,6 +15,7 @@ from gateway.layout import RowLayout
 from gateway.publisher import RowPublisher
 from gateway.row_batches import RowBatches
 from gateway.select import Question
+from gateway.statements.checking import StatementChecker
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 from gateway.statements.permissions import Permissions
@@ -127,20 +128,25 @@ class Statements:
             gateway.parts.streams,
             gateway.definer.topics,
         )
+        permissions = Permissions(gateway.access, lambda: gateway.catalog, self.intake)
+        writes = WriteStatements(
+            lambda: gateway.catalog,
+            resolver,
+            self.intake,
+            remote,
+            queries,
+            gateway.parts.removal,
+            self.publisher,
+            SystemClock(),
+        )
+        self.checker = StatementChecker(
+            lambda: gateway.catalog, permissions, queries, writes, gateway.parts.streams
+        )
         self.executor = Executor(
             lambda: gateway.catalog,
-            Permissions(gateway.access, lambda: gateway.catalog, self.intake),
+            permissions,
             queries,
-            WriteStatements(
-                lambda: gateway.catalog,
-                resolver,
-                self.intake,
-                remote,
-                queries,
-                gateway.parts.removal,
-                self.publisher,
-                SystemClock(),
-            ),
+            writes,
             gateway.definer,
             gateway.parts.definitions,
             ShowStatements(resolver, queries, information),

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import json
+import time
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock import names
-from penstock.coordination.nodes import OFFLINE_SECONDS, Node, read
+from penstock.coordination import redis_link
+from penstock.coordination.nodes import (
+    OFFLINE_SECONDS,
+    Node,
+    Presence,
+    ServiceReport,
+    read,
+    services,
+)
+from penstock.runtime.health import Health
+from tests.unit.penstock.service.kit import AtticSettings
+from tests.unit.services.memory_redis import MemoryRedis
 
 NOW = 1_000_000.0
 WEEK = 7 * 86_400.0
@@ -62,3 +77,37 @@ def test_what_was_not_heard_of_for_a_week_is_forgotten() -> None:
 
 def test_a_field_that_is_no_node_is_skipped() -> None:
     assert nodes({"x:store": about(), ":store": about(), "": about()}) == []
+
+
+def test_each_service_says_how_it_is() -> None:
+    told: Any = Told(
+        {
+            "2:store": about(seen=1, started=50),
+            "1:store": {**about(seen=OFFLINE_SECONDS), "waiting": {"kafka": "away"}},
+            "1:gateway": {**about(), "waiting": {}, "version": "0.9", "memory": 7},
+            "1:old": about(seen=WEEK),
+        }
+    )
+    assert services(told, NOW) == [
+        ServiceReport("gateway", 1, "h", NOW - 100, NOW, True, {}, "0.9", 7),
+        ServiceReport("store", 1, "h", NOW - 100, NOW - OFFLINE_SECONDS, False, {"kafka": "away"}),
+        ServiceReport("store", 2, "h", NOW - 50, NOW - 1, True),
+    ]
+
+
+def test_a_service_tells_redis_how_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    redis = MemoryRedis()
+    monkeypatch.setattr(redis_link, "connect", lambda *_, **__: redis)
+    with Health("attic", wait_for=("catalog",)) as health:
+        presence = Presence(AtticSettings(data_dir=tmp_path), health)
+        presence.start()
+        deadline = time.monotonic() + 20
+        while not redis.hgetall(names.nodes()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        client: Any = redis
+        (report,) = services(client, time.time())
+        assert (report.name, report.online) == ("attic", True)
+        assert report.waiting == {"catalog": "not started yet"}
+        assert report.memory is not None and report.memory > 1 << 20
+        presence.close()
+    assert services(client, time.time()) == []

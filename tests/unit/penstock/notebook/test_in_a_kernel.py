@@ -12,13 +12,13 @@ from nbformat import v4
 LIVE = """
 import threading, time, _thread
 from penstock.notebook.live import Live
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 
 class Clock(Live):
     seen = 0
 
     def view(self, rows=20):
-        return View("clock", "runs", [f"{self.seen} ticks"], ["n"], [[self.seen]])
+        return NotebookView("clock", "runs", [f"{self.seen} ticks"], ["n"], [[self.seen]])
 
     def _await_change(self, seconds):
         time.sleep(seconds)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import ConfigError, RemoteError
 from penstock.notebook.live import Live
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 from tests.unit.penstock.notebook.played import PlayedNotebook
 
 
@@ -22,9 +22,9 @@ class Counter(Live):
         self.ends = ends
         self.asked: list[int] = []
 
-    def view(self, rows: int = 20) -> View:
+    def view(self, rows: int = 20) -> NotebookView:
         self.asked.append(rows)
-        return View("counter", "counts", [f"{self.waits} waits"], ["n"], [[self.waits]])
+        return NotebookView("counter", "counts", [f"{self.waits} waits"], ["n"], [[self.waits]])
 
     def _await_change(self, seconds: float) -> bool:
         time.sleep(min(seconds, 0.05))
@@ -54,7 +54,7 @@ def test_it_ends_with_its_time(notebook: PlayedNotebook) -> None:
 
 def test_what_does_not_change_is_not_drawn_again(notebook: PlayedNotebook) -> None:
     still = Counter(10**9)
-    still.view = lambda rows=20: View("still", "rests")  # type: ignore[method-assign]
+    still.view = lambda rows=20: NotebookView("still", "rests")  # type: ignore[method-assign]
     still.display(0.6)
     assert len(notebook.drawn) == 1
 

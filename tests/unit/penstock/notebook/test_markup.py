@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from penstock.notebook.markup import line, names_line, table_html
-from penstock.notebook.view import View
+from penstock.notebook.view import NotebookView
 
 HOSTILE = '<img src=x onerror="alert(1)">&"\'</td></table><script>x</script>'
 
@@ -22,7 +22,9 @@ class _Tags(HTMLParser):
 
 
 def test_names_and_values_are_text_and_no_markup() -> None:
-    shown = View(f"table {HOSTILE}", HOSTILE, [HOSTILE], [HOSTILE], [[HOSTILE], [HOSTILE.encode()]])
+    shown = NotebookView(
+        f"table {HOSTILE}", HOSTILE, [HOSTILE], [HOSTILE], [[HOSTILE], [HOSTILE.encode()]]
+    )
     assert _Tags(shown._repr_html_()).tags == {
         "p",
         "b",
@@ -48,7 +50,7 @@ def test_much_is_cut() -> None:
     assert shown.endswith("<p>and 7 more rows and 950 more columns</p>")
     assert shown.count("v" * 199 + "…") == 50
     assert len(table_html(["n" * 100_000], [])) < 300
-    text = repr(View("table " + "t" * 10_000, "s" * 10_000, ["f" * 10_000], wide, []))
+    text = repr(NotebookView("table " + "t" * 10_000, "s" * 10_000, ["f" * 10_000], wide, []))
     assert len(text) < 2_000 and text.endswith("c49 and 950 more>")
 
 

@@ -55,7 +55,7 @@ class Parts:
             settings(tmp_path, **more),
             waits_for=("catalog", "socket"),
             make_reader=cast(Any, self._reader),
-            make_presence=cast(Any, lambda _: _Part(self, "presence")),
+            make_presence=cast(Any, lambda *_: _Part(self, "presence")),
         )
 
     def note(self, event: str) -> None:

@@ -88,6 +88,13 @@ def cursor(found: ResolvedSubscription) -> dict[int, int]:
     return found.subscription.cursor.offsets
 
 
+@pytest.mark.parametrize(
+    "form", [{"limit": n} for n in (0, -1, 10_001, 1.5, "5", True)] + [{"exact": 1}]
+)
+async def test_forms_of_rows_that_are_none(form: dict[str, Any]) -> None:
+    assert isinstance(await Asking().refusal(table="db.meters", **form), BadHubRequest)
+
+
 async def test_rows_of_a_table_a_stream_and_a_child_table() -> None:
     asking = Asking(Child(50, "db", METERS.id, "Kitchen", ()))
     table = await asking.ask(table="db.meters")

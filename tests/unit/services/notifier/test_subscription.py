@@ -14,7 +14,7 @@ from penstock.records import ControlRecord, encode
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.notifier import subscription
-from services.notifier.subscription import EventSubscription, RowSubscription
+from services.notifier.subscription import EventSubscription, RowForm, RowSubscription
 
 from .kit import event, piece, record
 
@@ -174,3 +174,38 @@ def test_events_of_one_stream() -> None:
     only = EventSubscription(Cursor({0: 0}), 12, ["d2"]).take(piece(values))
     assert only is not None and only.count == 1
     assert EventSubscription(Cursor({0: 6}), 12).take(piece(values)) is None
+
+
+def test_a_limit_leaves_the_newest_rows_of_a_message() -> None:
+    form = RowForm(limit=2)
+    message = RowSubscription(Cursor({0: 0}), meters, None, form).take(
+        piece([value(["d1", "d2"]), value(["d3"])])
+    )
+    assert rows_of(message) == ["d2", "d3"]
+    assert message is not None and (message.count, message.skipped) == (2, 1)
+    narrow = RowSubscription(Cursor({0: 0}), meters, ["d1"], form)
+    message = narrow.take(piece([value(["d1", "d2"])]))
+    assert message is not None and (rows_of(message), message.skipped) == (["d1"], 0)
+
+
+def test_exact_numbers_are_text_and_leave_other_subscribers_theirs() -> None:
+    part = piece([value(["d1"])])
+    exact = RowSubscription(Cursor({0: 0}), meters, None, RowForm(exact=True)).take(part)
+    plain = RowSubscription(Cursor({0: 0}), meters).take(part)
+    assert exact is not None and plain is not None
+    assert json.loads(exact.payload) == [{**json.loads(plain.payload)[0], "ts": "0"}]
+    assert json.loads(plain.payload)[0]["ts"] == 0
+
+
+def test_a_hundred_with_one_limit_have_rows_written_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = []
+    write = subscription._text
+    monkeypatch.setattr(
+        subscription, "_text", lambda rows, form: written.append(form) or write(rows, form)
+    )
+    part = piece([value(["d1", "d2"])])
+    form = RowForm(limit=1)
+    told = [RowSubscription(Cursor({0: 0}), meters, None, form).take(part) for _ in range(100)]
+    assert len(written) == 1 and len({m.payload for m in told if m is not None}) == 1
