@@ -115,6 +115,17 @@ def test_sql_completes_names_and_marks_mistakes(visit: Open, mesh: RunningMesh) 
     assert mark.inner_text() == "tempereture"
 
 
+def test_what_is_written_over_a_selection_takes_its_place(visit: Open, mesh: RunningMesh) -> None:
+    one = enter(visit, mesh)
+    one.go("sql")
+    write(one, "SELECT 1 AS one")
+    one.page.keyboard.press("ControlOrMeta+a")
+    one.page.keyboard.type("SELECT 2 ", delay=20)
+    one.page.get_by_role("tab", name="SELECT 2").wait_for()
+    one.page.keyboard.press("ControlOrMeta+z")
+    one.page.get_by_role("tab", name="SELECT 1 AS one").wait_for()
+
+
 def test_sql_sorts_downloads_and_opens_the_schema(visit: Open, mesh: RunningMesh) -> None:
     run(
         mesh,

@@ -4,8 +4,12 @@ import { computed, signal, useEffect } from "../../vendor/preact.js";
 const offered = signal([]);
 const pages = signal([]);
 
-/** All commands: `{name, keys?, run}`. */
-export const commands = computed(() => [...offered.value, ...pages.value]);
+/** All commands: `{name, keys?, last?, run}`; those with `last` are behind all others. */
+export const commands = computed(() => [
+  ...offered.value.filter(({ last }) => !last),
+  ...pages.value,
+  ...offered.value.filter(({ last }) => last),
+]);
 
 export function setPageCommands(list) {
   pages.value = list;

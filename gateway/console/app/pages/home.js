@@ -10,7 +10,6 @@ import { Command } from "../parts/copy.js";
 import { Fault } from "../parts/fault.js";
 import { Findings } from "../parts/findings.js";
 import { Spark } from "../parts/spark.js";
-import { State } from "../parts/state.js";
 
 const DATABASES =
   "SELECT name FROM information_schema.ins_databases" +
@@ -35,7 +34,6 @@ export function Home() {
     ${found && html`
       ${found.empty && html`<${FirstSteps} />`}
       <${Figures} all=${found.all} recent=${recent.current} />
-      <${Trouble} all=${found.all} />
       <h2>What the doctor finds</h2>
       <${Findings} findings=${found.health.findings} />
     `}
@@ -68,25 +66,6 @@ function Figures({ all, recent }) {
         <a href=${linkTo("streams")}>All streams</a>
       </section>
     </div>
-  `;
-}
-
-/** Streams that do not run, or that have something to say. */
-function Trouble({ all }) {
-  const troubled = all.filter(({ status, message }) => status !== "ready" || message);
-  if (troubled.length === 0) return null;
-  return html`
-    <h2>Streams to look at</h2>
-    <ul>
-      ${troubled.map(
-        (one) => html`
-          <li key=${one.stream_id}>
-            <a href=${linkTo("streams", one.database, one.name)}>${one.name}</a> <${State} word=${one.status} />
-            ${one.message && `: ${one.message}`}
-          </li>
-        `,
-      )}
-    </ul>
   `;
 }
 

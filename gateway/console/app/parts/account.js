@@ -14,7 +14,7 @@ export function Account() {
       fault.value = faultFrom(error);
     }
   }
-  useCommands([{ name: "Log out", run: () => leave() }]);
+  useCommands([{ name: "Log out", last: true, run: () => leave() }]);
   const roles = who.value.roles ?? [];
   return html`
     <details class="account">

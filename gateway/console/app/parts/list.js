@@ -16,7 +16,7 @@ export function List({ columns, rows, keyOf, label, empty }) {
               <tr key=${keyOf(row)}>
                 ${columns.map(
                   ({ title, show, number }) => html`
-                    <td key=${title} data-label=${title} class=${number && "number"}>${show(row)}</td>
+                    <td key=${title} data-label=${title} class=${number && "number"}><div>${show(row)}</div></td>
                   `,
                 )}
               </tr>

@@ -86,6 +86,7 @@ export function makeEditor(host, { dialect, database, changed, run }) {
     syntaxHighlighting(COLOURS),
     keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...completionKeymap, ...lintKeymap]),
     EditorView.lineWrapping,
+    EditorView.domEventHandlers({ beforeinput: replaceSelected }),
     EditorView.contentAttributes.of({ "aria-label": "Statement" }),
     EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString())),
     THEME,
@@ -105,6 +106,21 @@ export function makeEditor(host, { dialect, database, changed, run }) {
     focus: () => view.focus(),
     close: () => view.destroy(),
   };
+}
+
+/**
+ * Write over a selection ourselves: Chromium's own way carries styles of what goes into the page,
+ * which the page's policy forbids and the browser's console complains of.
+ */
+function replaceSelected(event, view) {
+  const { from, to, empty } = view.state.selection.main;
+  const text = event.data;
+  if (event.inputType !== "insertText" || empty || !text || view.composing) return false;
+  event.preventDefault();
+  const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type" });
+  const handlers = view.state.facet(EditorView.inputHandler);
+  if (!handlers.some((handler) => handler(view, from, to, text, insert))) view.dispatch(insert());
+  return true;
 }
 
 function dialectOf({ keywords, types, functions }) {

@@ -2,13 +2,14 @@
 import { html, useEffect, useRef, useSignal } from "../../../vendor/preact.js";
 import { useCommands } from "../../core/commands.js";
 import { ask, faultFrom } from "../../core/http.js";
+import { linkTo } from "../../core/router.js";
 import { databases } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
 import { makeEditor } from "./editor.js";
 import { History, loadHistory } from "./history.js";
 import { Result } from "./result.js";
 import { runIn, runs } from "./running.js";
-import { Tabs, change, current, loadTabs, open, openTab, tabs } from "./tabs.js";
+import { Tabs, change, current, loadTabs, open, openTab } from "./tabs.js";
 import { SchemaTree } from "./tree.js";
 
 export function SqlPage({ parts }) {
@@ -17,7 +18,7 @@ export function SqlPage({ parts }) {
   useEffect(() => {
     loadTabs();
     loadHistory();
-    if (parts[0]) openTab(parts[0], parts[1] ?? "");
+    if (parts[0]) showAsked(parts[0], parts[1] ?? "");
     ask("/v1/dialect").then(
       (found) => (dialect.value = found),
       (error) => (fault.value = faultFrom(error)),
@@ -28,6 +29,13 @@ export function SqlPage({ parts }) {
     <${Fault} fault=${fault.value} />
     ${dialect.value ? html`<${Workbench} dialect=${dialect.value} />` : !fault.value && html`<p>Loading …</p>`}
   `;
+}
+
+/** Show the statement of a link once: whoever loads the page again wants no second tab of it. */
+function showAsked(text, database) {
+  if (current().text.trim()) openTab(text, database);
+  else change({ text, database });
+  history.replaceState(null, "", linkTo("sql"));
 }
 
 function Workbench({ dialect }) {
