@@ -82,7 +82,7 @@ test-security: setup  ## attacks on a mesh: without a key, with few rights, from
 
 # the driver of the browser is no part of the environment: a mesh needs none
 test-console: setup  ## the console in a browser against a real mesh; skips by name without Debian's chromium
-	@$(BIN)/uv pip install -q --python $(PY) --require-hashes -r .ci/console/requirements.lock
+	@$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r .ci/console/requirements.lock
 	@$(BIN)/pytest -q tests/console
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
