@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -129,5 +128,6 @@ def files_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def mesh(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """Return the session's mesh; it starts after the browser, so none starts in vain."""
-    with running_mesh(Path(tmp_path_factory.mktemp("mesh"))) as running:
+    environment = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
+    with running_mesh(tmp_path_factory.mktemp("mesh"), environment=environment) as running:
         yield running

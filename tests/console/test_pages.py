@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.client.connection import connect
+from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.console.conftest import SCREENS, Visit
 
@@ -19,7 +20,10 @@ PAGES = ("", "sql", "streams", "tables", "mesh")
 
 
 def run(mesh: RunningMesh, *statements: str, database: str | None = None) -> None:
-    with connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client:
+    patient = ConnectionOptions(timeout=150)
+    with connect(
+        mesh.gateway_url, user=mesh.user, password=mesh.password, options=patient
+    ) as client:
         for statement in statements:
             client.execute(statement, database=database)
 
@@ -144,7 +148,7 @@ def test_sql_sorts_downloads_and_opens_the_schema(visit: Open, mesh: RunningMesh
     assert cells.all_inner_texts() == [str(BIG), "2", "NULL"]
     with one.page.expect_download() as download:
         one.page.get_by_role("button", name="Download CSV").click()
-    assert download.value.path().read_text() == f"v\r\n2\r\n{BIG}\r\n\r\n"
+    assert download.value.path().read_bytes() == f"v\r\n2\r\n{BIG}\r\n\r\n".encode()
     tree = one.page.get_by_label("Schema")
     tree.get_by_text("sorted", exact=True).click()
     tree.get_by_text("m supertable").click()

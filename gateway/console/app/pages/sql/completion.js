@@ -9,10 +9,10 @@ const PLAIN = /^[\p{L}_][\p{L}\d_]*$/u;
 
 /** A source of completions for CodeMirror; `database()` is the one that is selected. */
 export function completionsOf(dialect, database) {
+  const clauses = new Set(dialect.clauses.map(({ name }) => name));
   const words = [
-    ...[...new Set([...dialect.keywords, ...(dialect.clauses ?? []), ...(dialect.statements ?? [])])].map(
-      (label) => ({ label, type: "keyword" }),
-    ),
+    ...dialect.clauses.map(({ name, example }) => ({ label: name, type: "keyword", detail: example })),
+    ...dialect.keywords.filter((word) => !clauses.has(word)).map((label) => ({ label, type: "keyword" })),
     ...dialect.types.map((label) => ({ label, type: "type" })),
     ...dialect.functions.map(functionOption),
   ];
