@@ -9,6 +9,7 @@ from aiohttp import web
 from gateway.backends import Backends
 from gateway.check import CheckRoutes
 from gateway.cookies import CookieSessions
+from gateway.dead_letters import DeadLetterReader
 from gateway.follow import FollowSocket
 from gateway.guard import RequestGuard
 from gateway.health import HealthRoutes
@@ -54,17 +55,21 @@ class ConsoleParts:
         )
 
     def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
+        backends = self._backends
+        letters = DeadLetterReader(
+            backends.admin, backends.bootstrap, backends.client_id("letters")
+        )
         parts = (
             Sessions(
                 self.login,
                 self.cookies,
                 self._viewer_of,
-                self._backends.redis,
+                backends.redis,
                 secure=self._secure,
             ),
             CheckRoutes(self._checker),
             CounterRoutes(self._sampler, self._viewer_of),
-            HealthRoutes(self._sampler, self._viewer_of, self._clock),
+            HealthRoutes(self._sampler, self._viewer_of, letters.count, self._clock),
             self.follow,
         )
         return [route for part in parts for route in part.routes(guard)]

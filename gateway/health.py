@@ -31,10 +31,19 @@ class HealthRoutes:
     """The handler; `routes` mounts it."""
 
     def __init__(
-        self, sampler: StreamSampler, viewer_of: Callable[[str], Viewer], clock: Clock
+        self,
+        sampler: StreamSampler,
+        viewer_of: Callable[[str], Viewer],
+        count_letters: Callable[[], int],
+        clock: Clock,
     ) -> None:
+        """
+        Args:
+            count_letters: says how many dead letters there are; called in a thread.
+        """
         self._sampler = sampler
         self._viewer_of = viewer_of
+        self._count_letters = count_letters
         self._clock = clock
 
     def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
@@ -48,19 +57,38 @@ class HealthRoutes:
         findings: list[Finding] = []
         try:
             reports = await asyncio.to_thread(_read_reports, viewer, now)
-            _, sample = await self._sampler.sample()
-            findings = await asyncio.to_thread(find, viewer, sample)
         except PenstockError as away:
             findings.append(Finding("bad", away.message, away.hint))
         full = viewer.may("ADMIN", None)
+        findings += await self._find(viewer, full=full)
         ready = bool(reports) and all(state_of(report) == "ready" for report in reports)
         return http.json_response(
             {
                 "ready": ready,
                 "services": [describe(report, now, full=full) for report in reports],
-                "findings": [asdict(finding) for finding in findings],
+                "findings": [asdict(finding) for finding in dict.fromkeys(findings)],
             }
         )
+
+    async def _find(self, viewer: Viewer, *, full: bool) -> list[Finding]:
+        """Return what there is to say; of what cannot be asked, why not."""
+        found: list[Finding] = []
+        looks = [self._look_at_streams]
+        if full:
+            looks.append(self._look_at_letters)
+        for look in looks:
+            try:
+                found += await look(viewer)
+            except PenstockError as away:
+                found.append(Finding("bad", away.message, away.hint))
+        return found
+
+    async def _look_at_streams(self, viewer: Viewer) -> list[Finding]:
+        _, sample = await self._sampler.sample()
+        return await asyncio.to_thread(find, viewer, sample)
+
+    async def _look_at_letters(self, _: Viewer) -> list[Finding]:
+        return doctor.dead_letters(await asyncio.to_thread(self._count_letters))
 
 
 def _read_reports(viewer: Viewer, now: float) -> list[ServiceReport]:

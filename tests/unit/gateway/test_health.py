@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from gateway.dead_letters import DeadLetterReader
 from gateway.guard import RequestGuard
 from gateway.health import HealthRoutes
 from penstock import names
@@ -31,7 +32,8 @@ class Here(Streams):
         self.say("store", waiting={"kafka": "broker b:9092 refuses"})
         self.say("snode", node=2, seen=SECONDS - 60)
         clock: ManualClock = self.gateway.clock
-        self.routes = HealthRoutes(self.sampler, self.viewer, clock)
+        letters = DeadLetterReader(self.gateway.log, "kafka", "g1")
+        self.routes = HealthRoutes(self.sampler, self.viewer, letters.count, clock)
 
     def say(self, service: str, node: int = 1, seen: float = SECONDS - 1, **more: Any) -> None:
         about = {"host": "box", "started": SECONDS - 100, "seen": seen, **more}
@@ -78,7 +80,7 @@ async def test_findings_are_of_streams_that_one_may_see(here: Here) -> None:
     key = names.stream_status(entry.id)
     here.gateway.redis.hset(key, f"{names.FAILED}in.d:0", "E_STATE: too large")
     found = (await here.health())["findings"]
-    assert [f["grade"] for f in found] == ["bad", "look"]
+    assert [f["grade"] for f in found] == ["bad", "look", "ok"]
     assert "stream d.s stopped" in found[0]["what"] and "SHOW CREATE STREAM d.s" in found[0]["do"]
     assert (await here.health(here.gateway.allow("eve")))["findings"] == [
         {"grade": "ok", "what": "there are no streams", "do": ""}
@@ -89,4 +91,12 @@ async def test_what_is_away_is_told_and_no_error(here: Here) -> None:
     here.gateway.memory_redis.down = True
     told = await here.health()
     assert (told["ready"], told["services"]) == (False, [])
-    assert [f["grade"] for f in told["findings"]] == ["bad"]
+    assert [f["grade"] for f in told["findings"]] == ["bad", "ok"]
+
+
+async def test_dead_letters_are_for_who_has_admin(here: Here) -> None:
+    here.gateway.log.records[names.DEAD_LETTER, 0] += [(NOW, b"", b"x")] * 3
+    found = (await here.health())["findings"]
+    assert [f["what"] for f in found if f["grade"] == "look"][-1] == "3 dead letters"
+    ann = (await here.health(here.gateway.allow("ann")))["findings"]
+    assert not [f for f in ann if "dead" in f["what"]]
