@@ -73,12 +73,12 @@ class HealthRoutes:
     async def _find(self, viewer: Viewer, *, full: bool) -> list[Finding]:
         """Return what there is to say; of what cannot be asked, why not."""
         found: list[Finding] = []
-        looks = [self._look_at_streams]
+        looks = [self._look_at_streams(viewer)]
         if full:
-            looks.append(self._look_at_letters)
+            looks.append(self._look_at_letters())
         for look in looks:
             try:
-                found += await look(viewer)
+                found += await look
             except PenstockError as away:
                 found.append(Finding("bad", away.message, away.hint))
         return found
@@ -87,7 +87,7 @@ class HealthRoutes:
         _, sample = await self._sampler.sample()
         return await asyncio.to_thread(find, viewer, sample)
 
-    async def _look_at_letters(self, _: Viewer) -> list[Finding]:
+    async def _look_at_letters(self) -> list[Finding]:
         return doctor.dead_letters(await asyncio.to_thread(self._count_letters))
 
 

@@ -155,7 +155,7 @@ def _read(text: str, timezone: str) -> list[tuple[tuple[int, int], st.Statement 
             code="E_TOO_LONG",
             hint="check fewer statements at once",
         )
-    found = []
+    found: list[tuple[tuple[int, int], st.Statement | SqlError]] = []
     for one in read_each(text, timezone):
         if len(found) == MOST_STATEMENTS:
             raise SqlSyntaxError(

@@ -40,14 +40,14 @@ def describe(error: PenstockError, index: int) -> dict[str, Any]:
     `line` and `column` count from 1, and are 0 where nobody knows the place; `length` is how many
     characters of that line are to be marked; `nearest` is the name that was probably meant.
     """
-    placed = isinstance(error, SqlError)
+    placed = error if isinstance(error, SqlError) else SqlError("")
     found = _NEAREST.search(error.hint)
     return {
         "code": error.code,
         "message": error.message,
-        "line": error.line if placed else 0,
-        "column": error.column if placed else 0,
-        "length": _length(error.snippet) if placed else 1,
+        "line": placed.line,
+        "column": placed.column,
+        "length": _length(placed.snippet),
         "nearest": found["name"] if found is not None else None,
         "hint": error.hint,
         "detail": error.detail,
