@@ -23,7 +23,7 @@ HA ?=
 STANDBY ?=
 SCALE ?=
 
-.PHONY: help setup check format lint types unit test test-sql test-faults test-security stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants dist
+.PHONY: help setup check format lint types unit test test-sql test-faults test-security test-console stack integration test-containers demo demo-stack demo-federation bench conformance fuzz fuzz-select mutants dist
 .PHONY: up down ps images secrets mesh-up mesh-down mesh-status nightly clean site
 
 help:  ## show this list
@@ -79,6 +79,11 @@ test-faults: setup  ## what dies, fills up or sleeps, against what must hold [QU
 
 test-security: setup  ## attacks on a mesh: without a key, with few rights, from another account, from a hostile peer [LONG=1: what takes minutes, too]
 	@$(BIN)/pytest -q $(if $(filter 1,$(LONG)),,-m "not long") tests/security
+
+# the driver of the browser is no part of the environment: a mesh needs none
+test-console: setup  ## the console in a browser against a real mesh; skips by name without Debian's chromium
+	@$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r .ci/console/requirements.lock
+	@$(BIN)/pytest -q tests/console
 
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
@@ -137,6 +142,7 @@ mesh-status: setup  ## health, ports, memory and restarts of each service of the
 nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
+	@$(MAKE) --no-print-directory test-console
 	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(MAKE) --no-print-directory fuzz-select SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(PY) -m tests.conformance $(CASES) --backend stack

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.backends import Backends
 from gateway.children import Children
-from gateway.console import Console
+from gateway.console.routes import Console
 from gateway.console_parts import ConsoleParts
 from gateway.ddl.assembly import DdlParts
 from gateway.dead_letters import DeadLetterReader

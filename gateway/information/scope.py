@@ -12,7 +12,12 @@ from sqlglot import exp
 
 #: the database of these lists
 SCHEMA = "information_schema"
-_COLUMNS = {"db_name": "database", "stable_name": "stable", "table_name": "table"}
+_COLUMNS = {
+    "db_name": "database",
+    "stable_name": "stable",
+    "table_name": "table",
+    "type": "kind",
+}
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,13 @@ class ListScope:
     database: str | None = None
     stable: str | None = None
     table: str | None = None
+    #: as the column `type` has it
+    kind: str | None = None
+
+    @property
+    def has_children(self) -> bool:
+        """Tell whether child tables are asked for, of which there may be millions."""
+        return self.kind is None or self.kind.endswith("CHILD_TABLE")
 
     def has_stable(self, name: str) -> bool:
         return self.stable is None or self.stable == name

@@ -85,7 +85,8 @@ class TableLists:
         """Yield the rows of a plain table, or of the child tables of a supertable."""
         virtual = "VIRTUAL_" if table.kind == "virtual" else ""
         width = len(table.columns)
-        if table.tags and scope.has_stable(table.name):
+        listed = scope.has_children and scope.has_stable(table.name)
+        if table.tags and listed:
             for name, number in self._list_children(table, scope.table).items():
                 yield name, table.database, width, table.name, number, f"{virtual}CHILD_TABLE"
         elif not table.tags:

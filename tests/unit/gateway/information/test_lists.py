@@ -145,6 +145,10 @@ def test_tables_by_kind() -> None:
         ("p", "NORMAL_TABLE", None),
         ("v", "VIRTUAL_NORMAL_TABLE", None),
     ]
+    plain = rows(lists.tables(ListScope("d", kind="NORMAL_TABLE")), "table_name")
+    assert sorted(plain) == [("p",), ("v",)]
+    children = rows(lists.tables(ListScope("d", kind="CHILD_TABLE")), "table_name")
+    assert {("born",), ("c1",)} <= set(children)
     assert rows(lists.table_names("d", KINDS["VTABLES"])) == [("v",)]
     assert sorted(rows(lists.table_names("d", KINDS["TABLES"]))) == [("born",), ("c1",), ("p",)]
     assert sorted(rows(lists.table_names("d", KINDS["CHILD TABLES"]))) == [("born",), ("c1",)]

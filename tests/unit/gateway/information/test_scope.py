@@ -21,6 +21,7 @@ TAGS = "SELECT * FROM information_schema.ins_tags"
             f"{TAGS} WHERE db_name = 'd' AND stable_name = 'm' AND tag_name = 'x'",
             ListScope("d", "m"),
         ),
+        (f"{TAGS} WHERE `type` = 'NORMAL_TABLE'", ListScope(kind="NORMAL_TABLE")),
         (f"{TAGS} WHERE db_name = 'd' OR table_name = 'c'", EVERYTHING),
         (f"{TAGS} WHERE NOT db_name = 'd'", EVERYTHING),
         (f"{TAGS} WHERE db_name = stable_name AND table_name > 'c'", EVERYTHING),

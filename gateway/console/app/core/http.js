@@ -1,0 +1,60 @@
+// Requests to the gateway. Every one carries the header that keeps the browser's own password
+// dialog away; errors come as `RequestError` with what the gateway said.
+import { parseExact } from "./exact.js";
+
+export class RequestError extends Error {
+  /** @param fault the gateway's `{code, message, detail?, hint?, line?, column?, snippet?}` */
+  constructor(fault, status) {
+    super(fault.message);
+    this.fault = fault;
+    this.status = status;
+  }
+}
+
+let whenLoggedOut = () => {};
+
+/** Call *listener* whenever an answer says that nobody is logged in. */
+export function onLoggedOut(listener) {
+  whenLoggedOut = listener;
+}
+
+/** Send *body* as JSON, or GET without one; return the answer's JSON. */
+export async function ask(path, body, { signal } = {}) {
+  const headers = { "X-Requested-With": "penstock-console" };
+  const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
+  if (body !== undefined) {
+    headers["Content-Type"] = "application/json";
+    Object.assign(options, { method: "POST", body: JSON.stringify(body) });
+  }
+  const answer = await reach(path, options);
+  const text = await answer.text();
+  if (answer.ok) return parseExact(text);
+  const error = new RequestError(faultOf(text, answer), answer.status);
+  if (answer.status === 401 && path !== "/v1/login") whenLoggedOut(error);
+  throw error;
+}
+
+async function reach(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    const hint = "is the mesh running? `penstock status` says it";
+    throw new RequestError({ code: "E_UNREACHABLE", message: "the gateway does not answer", hint }, 0);
+  }
+}
+
+function faultOf(text, answer) {
+  try {
+    const { error } = JSON.parse(text);
+    if (error?.message) return error;
+  } catch {
+    // not JSON: a proxy answered
+  }
+  return { code: `HTTP ${answer.status}`, message: answer.statusText || "the request failed" };
+}
+
+/** The gateway's words for any error. */
+export function faultFrom(error) {
+  return error instanceof RequestError ? error.fault : { code: "", message: String(error?.message ?? error) };
+}

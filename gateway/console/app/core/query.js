@@ -1,0 +1,33 @@
+// Statements and their answers.
+import { ask } from "./http.js";
+
+/** Run *sql*: `{columns: [{name, type}], rows, notices}`. */
+export async function query(sql, { database, signal, timezone } = {}) {
+  const body = { sql };
+  if (database) body.database = database;
+  if (timezone) body.timezone = timezone;
+  const answer = await ask("/v1/query", body, { signal });
+  const columns = answer.column_meta.map(([name, type]) => ({ name, type }));
+  return { columns, rows: answer.data, notices: answer.notices ?? [] };
+}
+
+/** Run *sql* and return its rows as objects by column name. */
+export async function objects(sql, options) {
+  const { columns, rows } = await query(sql, options);
+  return rows.map((row) => Object.fromEntries(columns.map(({ name }, at) => [name, row[at]])));
+}
+
+/** A name as SQL has it. */
+export function quoteName(name) {
+  return "`" + String(name).replaceAll("`", "``") + "`";
+}
+
+/** `database`.`name`. */
+export function quotePath(database, name) {
+  return `${quoteName(database)}.${quoteName(name)}`;
+}
+
+/** A text as SQL has it. */
+export function quoteText(text) {
+  return "'" + String(text).replaceAll("\\", "\\\\").replaceAll("'", "''") + "'";
+}

@@ -1,0 +1,14 @@
+// The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
+import { Home } from "./home.js";
+import { Mesh } from "./mesh.js";
+import { SqlPage } from "./sql/page.js";
+import { Streams } from "./streams.js";
+import { Tables } from "./tables.js";
+
+export const PAGES = [
+  { path: "", title: "Home", key: "h", component: Home },
+  { path: "sql", title: "SQL", key: "q", component: SqlPage },
+  { path: "streams", title: "Streams", key: "s", component: Streams },
+  { path: "tables", title: "Tables", key: "t", component: Tables },
+  { path: "mesh", title: "Mesh", key: "m", component: Mesh },
+];

@@ -1,0 +1,15 @@
+// An error as the gateway said it: what, where with a caret, and what to do.
+import { html } from "../../vendor/preact.js";
+
+export function Fault({ fault }) {
+  if (!fault) return null;
+  const where = fault.line ? ` (line ${fault.line}, column ${fault.column})` : "";
+  return html`
+    <div class="fault" role="alert">
+      <p><span aria-hidden="true">✖ </span><strong>${fault.code || "Error"}</strong>${where}: ${fault.message}</p>
+      ${fault.snippet && html`<pre>${fault.snippet}</pre>`}
+      ${fault.detail && html`<p>${fault.detail}</p>`}
+      ${fault.hint && html`<p>Hint: ${fault.hint}</p>`}
+    </div>
+  `;
+}
