@@ -26,6 +26,8 @@ _RETRY_SECONDS = 0.2
 _IDLE_SECONDS = 5.0
 #: librdkafka's names of what befalls records that wait when the producer fails for good
 _PURGED = {"_PURGE_QUEUE", "_PURGE_INFLIGHT", "_FATAL"}
+#: after a record was given up, how long to wait for an answer before a new client is made
+_LOOK_SECONDS = 1.0
 
 
 class Publisher:
@@ -74,7 +76,6 @@ class Publisher:
             "topic.metadata.propagation.max.ms": _PROPAGATION_SECONDS * 1000,
             "socket.nagle.disable": True,
             "reconnect.backoff.max.ms": 1000,
-            "error_cb": self._on_error,
             "logger": LOGGER,
         }
         if transactional_id is not None:
@@ -86,7 +87,13 @@ class Publisher:
         self._timeout = timeout
         self._apart = told_ms / 1000
         self._fatal: BusError | None = None
-        self._producer = Producer(config)
+        self._config = config
+        #: topic of a record that was given up since the client was looked after
+        self._given_up = ""
+        self._clients = 0
+        self._producer = self._new_client()
+        #: clients that found no broker any more, and when they are let go
+        self._retired: list[tuple[Producer, float]] = []
         self._closing = threading.Event()
         self._sent = threading.Event()
         self._thread = threading.Thread(
@@ -118,14 +125,8 @@ class Publisher:
         def report(error: KafkaError | None, message: Message) -> None:
             assert on_delivery is not None
             result = _delivery(error, message)
-            if error is not None and error.name() in _PURGED and self._fatal is not None:
-                result = BusError(
-                    "the record was not written",
-                    code=self._fatal.code,
-                    detail=self._fatal.detail,
-                    topic=result.topic,
-                    partition=result.partition,
-                )
+            if isinstance(result, BusError):
+                result = self._failure(error, result)
             on_delivery(result)
 
         more: dict[str, Any] = {"headers": list(headers)} if headers else {}
@@ -170,6 +171,23 @@ class Publisher:
                 # asked
                 self._ask_for(topic)
 
+    def _failure(self, error: KafkaError | None, found: BusError) -> BusError:
+        """Return what is told of a record that failed with *error*, and remember what follows."""
+        name = "" if error is None else error.name()
+        if name == "_MSG_TIMED_OUT":
+            self._given_up = found.topic
+        if name not in _PURGED:
+            return found
+        fatal = self._fatal
+        return BusError(
+            "the record was not written",
+            code="E_BUS" if fatal is None else fatal.code,
+            detail="Kafka did not answer" if fatal is None else fatal.detail,
+            topic=found.topic,
+            partition=found.partition,
+            retryable=fatal is None,
+        )
+
     def _ask_for(self, topic: str) -> None:
         try:
             self._producer.list_topics(topic, self._timeout)
@@ -206,10 +224,15 @@ class Publisher:
         Raises:
             BusError: records are still under way after *timeout* seconds.
         """
-        if left := self._serve(self._producer.flush, timeout):
+        if left := self._flush(timeout):
             raise BusError(
                 f"{left} records are not acknowledged after {timeout:g} s", retryable=True
             )
+
+    def _flush(self, timeout: float) -> int:
+        # in this order: a client is among the retired before another takes its place
+        before = sum(_tell(client.flush, timeout) for client, _ in self._retired)
+        return before + self._serve(self._producer.flush, timeout)
 
     def fence(self) -> None:
         """Shut out every earlier producer of the same transactional id."""
@@ -248,7 +271,7 @@ class Publisher:
         """Send what is queued (at most *timeout* seconds) and stop."""
         if self._closing.is_set():
             return
-        self._serve(self._producer.flush, timeout)
+        self._flush(timeout)
         self._closing.set()
         self._sent.set()
         self._thread.join()
@@ -270,6 +293,40 @@ class Publisher:
                 self._sent.wait(_IDLE_SECONDS)
             if self._serve(self._producer.poll, 0.1) and self._apart:
                 self._closing.wait(self._apart)
+            if self._given_up or self._retired:
+                self._look_after_clients()
+
+    def _look_after_clients(self) -> None:
+        """After a record was given up, ask for its topic; without an answer, go on with a new
+        client.
+
+        librdkafka may have forgotten the only broker for good, when that was fenced for a moment.
+        Where the broker is away, a new client does no harm. A transactional producer is not
+        replaced: who has one begins anew with another.
+        """
+        now = time.monotonic()
+        topic, self._given_up = self._given_up, ""
+        if topic and "transactional.id" not in self._config:
+            try:
+                self._producer.list_topics(topic, _LOOK_SECONDS)
+            except KafkaException:
+                client = self._producer
+                self._retired.append((client, now + self._timeout))
+                self._producer = self._new_client()
+                client.purge()
+        for client, _ in self._retired:
+            _tell(client.poll, 0.0)
+        self._retired = [(c, until) for c, until in self._retired if len(c) or now < until]
+
+    def _new_client(self) -> Producer:
+        self._clients += 1
+        number = self._clients
+
+        def on_error(error: KafkaError) -> None:
+            if error.fatal() and number == self._clients:
+                self._fatal = bus_error(error, "the producer cannot go on")
+
+        return Producer({**self._config, "error_cb": on_error})
 
     def _serve(self, call: Callable[[float], int], seconds: float) -> int:
         """Tell deliveries by *call*, which polls or flushes, and return its count.
@@ -283,9 +340,13 @@ class Publisher:
             self._fatal = bus_error(error, "the producer cannot go on")
             return call(seconds)
 
-    def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = bus_error(error, "the producer cannot go on")
+
+def _tell(call: Callable[[float], int], seconds: float) -> int:
+    """Tell deliveries of a retired client by *call*; what befalls it matters to nobody."""
+    try:
+        return call(seconds)
+    except KafkaException:
+        return call(seconds)
 
 
 def _delivery(error: KafkaError | None, message: Message) -> Delivery | BusError:

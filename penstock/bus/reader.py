@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -19,6 +20,9 @@ from penstock.errors import BusError
 
 #: a reader to which nothing comes asks the broker once in so long
 REST_MS = 1000
+#: a reader to which nothing came for so long looks whether its client still finds the broker
+_SILENCE_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
 
 
 class Reader:
@@ -77,25 +81,38 @@ class Reader:
         self._fatal: BusError | None = None
         #: partitions read to the end they had when their last record was read, and that end
         self.at_end: dict[tuple[str, int], int] = {}
+        self._config = config
+        self._starts: dict[tuple[str, int], int] = {}
+        self._paused: set[tuple[str, int]] = set()
+        self._heard = time.monotonic()
         self._consumer = Consumer(config)
         self.add(offsets)
 
     def add(self, offsets: Offsets) -> None:
         """Read these partitions too."""
         if offsets:
+            self._starts.update(offsets)
             self._consumer.incremental_assign(
                 [TopicPartition(t, p, o) for (t, p), o in offsets.items()]
             )
 
     def remove(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Read these partitions no longer."""
-        self._consumer.incremental_unassign([TopicPartition(t, p) for t, p in partitions])
+        gone = list(partitions)
+        for where in gone:
+            self._starts.pop(where, None)
+            self._paused.discard(where)
+        self._consumer.incremental_unassign(_topic_partitions(gone))
 
     def pause(self, partitions: Iterable[tuple[str, int]]) -> None:
-        self._consumer.pause([TopicPartition(t, p) for t, p in partitions])
+        held = list(partitions)
+        self._consumer.pause(_topic_partitions(held))
+        self._paused.update(held)
 
     def resume(self, partitions: Iterable[tuple[str, int]]) -> None:
-        self._consumer.resume([TopicPartition(t, p) for t, p in partitions])
+        free = list(partitions)
+        self._consumer.resume(_topic_partitions(free))
+        self._paused.difference_update(free)
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         try:
@@ -104,6 +121,7 @@ class Reader:
             raise bus_error(
                 error, "cannot seek", topic=topic, partition=partition, offset=offset
             ) from None
+        self._starts[topic, partition] = offset
 
     def read(self, max_records: int = 10_000, timeout: float = 1.0) -> list[Batch]:
         """Return what has arrived, one batch a partition; waits at most *timeout* seconds for the
@@ -117,7 +135,9 @@ class Reader:
             raise self._fatal
         first = self._consumer.poll(timeout)
         if first is None:
+            self._look_after_client()
             return []
+        self._heard = time.monotonic()
         with _without_garbage_collection():
             return self._batches(first, max_records - 1)
 
@@ -160,6 +180,32 @@ class Reader:
             )
         raise bus_error(error, "cannot read", topic=topic, partition=partition)
 
+    def _look_after_client(self) -> None:
+        """After a long silence, ask for a topic; without an answer, go on with a new client.
+
+        librdkafka may have forgotten the only broker for good, when that was fenced for a moment.
+        Where the broker is away, a new client does no harm.
+        """
+        now = time.monotonic()
+        if now < self._heard + _SILENCE_SECONDS or not self._starts:
+            return
+        self._heard = now
+        topic = next(iter(self._starts))[0]
+        try:
+            self._consumer.list_topics(topic, _LOOK_SECONDS)
+        except KafkaException:
+            self._renew_client()
+
+    def _renew_client(self) -> None:
+        """Read on with a new client, from where this one is."""
+        known = self._consumer.position(_topic_partitions(self._starts))
+        positions = {(at.topic, at.partition): at.offset for at in known if at.offset >= 0}
+        self._consumer.close()
+        self._consumer = Consumer(self._config)
+        self.add({**self._starts, **positions})
+        if self._paused:
+            self._consumer.pause(_topic_partitions(self._paused))
+
     def close(self) -> None:
         self._consumer.close()
 
@@ -172,6 +218,10 @@ class Reader:
     def _on_error(self, error: KafkaError) -> None:
         if error.fatal():
             self._fatal = bus_error(error, "the reader cannot go on")
+
+
+def _topic_partitions(places: Iterable[tuple[str, int]]) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition) for topic, partition in places]
 
 
 @contextlib.contextmanager
