@@ -39,21 +39,26 @@ def cut_bound_text(text: str, parameters: Parameters, timezone: str) -> QueryTex
         values = values_of(asked, parameters, timezone)
     except SqlError:
         return None
-    between = []
-    written = []
-    at = 0
-    for match in matches:
-        # a placeholder stays where it is: what is written may be a name in the answer
-        between.append(text[at : match.end() if match["holder"] else match.start()])
-        written.append(_write(values[match.start()]) if match["holder"] else _read(match[0]))
-        at = match.end()
+    written = [_write(values[m.start()]) if m["holder"] else _read(m[0]) for m in matches]
     return QueryText(
-        (*between, text[at:]),
+        _between(text, matches),
         tuple(literal for literal, _ in written),
         "".join(kind for _, kind in written),
         tuple(match.span() for match in matches),
         tuple(place for place, match in enumerate(matches) if match["holder"]),
     )
+
+
+def _between(text: str, matches: list[re.Match[str]]) -> tuple[str, ...]:
+    """Return what is between the parts of a text. A placeholder stays where it is: what is written
+    may be a name in the answer.
+    """
+    between = []
+    at = 0
+    for match in matches:
+        between.append(text[at : match.end() if match["holder"] else match.start()])
+        at = match.end()
+    return (*between, text[at:])
 
 
 def has_placeholders(text: QueryText, placeholders: tuple[st.Placeholder, ...]) -> bool:

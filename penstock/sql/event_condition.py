@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 from sqlglot import exp
 
+from penstock.errors import SqlSemanticError
 from penstock.sql.compile import compile_expression, parse_expression
 from penstock.sql.plan import Key, Target
 from penstock.sql.source import Source, span_of
@@ -64,17 +65,21 @@ def compile_condition(
         source=source,
     )
     if compiled.type.kind != "BOOL":
-        raise (source or Source()).semantic_error(
-            f"a condition is needed here, not {compiled.type}",
-            where,
-            code="E_TYPE",
-            hint="compare it with something",
-        )
+        raise _no_condition(where, compiled.type, source or Source())
     read = frozenset(compiled.expr.meta.root_names())
     of_results = {name: kind for name, kind in results.items() if name in read}
     of_keys = {n: k for n, k in by_key.items() if n in read and n not in of_results}
     others = read - of_results.keys() - of_keys.keys()
     return EventCondition(compiled.expr.fill_null(False), of_results, of_keys, others)
+
+
+def _no_condition(where: exp.Expr, found: ColumnType, source: Source) -> SqlSemanticError:
+    return source.semantic_error(
+        f"a condition is needed here, not {found}",
+        where,
+        code="E_TYPE",
+        hint="compare it with something",
+    )
 
 
 def name_results(where: exp.Expr, target: Target, text: str) -> exp.Expr:

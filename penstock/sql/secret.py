@@ -58,9 +58,9 @@ def _replace(text: str, whole: Callable[[str], str], part: Callable[[str], str])
 
 def _address(literal: str, part: Callable[[str], str]) -> str:
     """The literal of an address without what may be a password or a token."""
-    end = -1 if len(literal) > 1 and literal[-1] == literal[0] else len(literal)
-    content = literal[1:end]
-    quote = literal[end:] if end == -1 else ""
+    closed = len(literal) > 1 and literal[-1] == literal[0]
+    content = literal[1:-1] if closed else literal[1:]
+    quote = literal[-1] if closed else ""
     if _TOPIC.match(content):
         return literal
     found = _ADDRESS.match(content)

@@ -47,6 +47,10 @@ class RowForm:
     #: whole numbers of 64 bits as text, for who reads JSON's numbers as doubles
     exact: bool = False
 
+    def count_of(self, rows: int) -> int:
+        """Return how many of *rows* come."""
+        return rows if self.limit is None else min(rows, self.limit)
+
 
 @dataclass(frozen=True)
 class _Rows:
@@ -108,12 +112,11 @@ class RowSubscription:
         if not rows.height:
             return None
         form = self._form
-        text = (
-            piece.share(("text", form, *key), lambda: _text(rows, form))
-            if whole
-            else _text(rows, form)
-        )
-        count = rows.height if form.limit is None else min(rows.height, form.limit)
+        if whole:
+            text = piece.share(("text", form, *key), lambda: _text(rows, form))
+        else:
+            text = _text(rows, form)
+        count = form.count_of(rows.height)
         return SubscriberMessage("rows", text, count, rows.height - count)
 
 

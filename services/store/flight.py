@@ -38,7 +38,7 @@ from services.store.flight_errors import (
 from services.store.flight_lists import FlightLists
 from services.store.flight_login import Credentials, Handshake, address_of, caller_of, user_of
 from services.store.flight_tickets import TicketRequest, read_ticket
-from services.store.flightsql import Command
+from services.store.flightsql import FlightCommand
 from services.store.gateway_statements import GatewayStatements
 from services.store.partitions import Partitions
 
@@ -91,7 +91,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         with _told(context, user, "command"):
             asked = _asked(context, descriptor)
             schema = None
-            if isinstance(asked, Command):
+            if isinstance(asked, FlightCommand):
                 schema = self._lists.schema(self._list(asked))
                 ticket = descriptor.command
             else:
@@ -108,7 +108,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             user = user_of(self._login, context)
             with _told(context, user, "command"):
                 asked = _asked(context, descriptor)
-                if isinstance(asked, Command):
+                if isinstance(asked, FlightCommand):
                     return flight.SchemaResult(self._lists.schema(self._list(asked)))
                 given = caller_of(context).given
                 schema = self._answers.describe(user, given, asked)
@@ -129,7 +129,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             request = read_ticket(ticket.ticket).in_database(caller.database)
             return flight.RecordBatchStream(self._answers.rows(user, caller.given, request))
 
-    def _list(self, command: Command) -> Command:
+    def _list(self, command: FlightCommand) -> FlightCommand:
         """Return a command that asks for a list. Raises Unimplemented."""
         if self._lists.knows(command):
             return command
@@ -185,7 +185,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             else:
                 raise unimplemented(f"{command.name} is not served")
 
-    def _ingest(self, command: Command, reader: Any, given: str, database: str) -> int:
+    def _ingest(self, command: FlightCommand, reader: Any, given: str, database: str) -> int:
         wanted = ingest.read_ingest(command, database)
         for statement in ingest.definitions(wanted, reader.schema):
             self._gateway.define(given, statement, wanted.database)
@@ -217,7 +217,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
 
 def _asked(
     context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
-) -> TicketRequest | Command:
+) -> TicketRequest | FlightCommand:
     """Return the statement that a descriptor asks for, or a command for a list. Raises
     ValueError, Unimplemented.
     """

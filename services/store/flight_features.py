@@ -109,6 +109,7 @@ def _type_row(name: str, number: int, size: int, params: tuple[str, ...]) -> dic
     quote = "'" if name in _QUOTED else None
     decimal = name == "DECIMAL"
     is_number = quote is None and name not in ("BOOL", "VARBINARY")
+    radix = 2 if name in _BINARY_DIGITS else 10
     return {
         "type_name": name,
         "data_type": number,
@@ -127,7 +128,7 @@ def _type_row(name: str, number: int, size: int, params: tuple[str, ...]) -> dic
         "maximum_scale": size if decimal else None,
         "sql_data_type": number,
         "datetime_subcode": None,
-        "num_prec_radix": (2 if name in _BINARY_DIGITS else 10) if is_number else None,
+        "num_prec_radix": radix if is_number else None,
         "interval_precision": None,
     }
 

@@ -17,7 +17,7 @@ from penstock.catalog.model import External, Table
 from penstock.catalog.view import Catalog
 from penstock.sql.plan import Column
 from services.store import flight_features
-from services.store.flightsql import Command
+from services.store.flightsql import FlightCommand
 from services.store.name_patterns import NamePattern
 
 #: the only catalog
@@ -67,7 +67,7 @@ FOREIGN_KEYS = _schema(
     ("delete_rule", pa.uint8(), False),
 )
 #: (user, command) → a list
-_Answer = Callable[[str, Command], pa.Table]
+_Answer = Callable[[str, FlightCommand], pa.Table]
 _WITH_TABLES = "CommandGetTables"
 
 
@@ -90,30 +90,30 @@ class FlightLists:
             "CommandGetXdbcTypeInfo": (flight_features.TYPES, self._types),
         }
 
-    def knows(self, command: Command) -> bool:
+    def knows(self, command: FlightCommand) -> bool:
         """Tell whether *command* asks for a list."""
         return command.name in self._known
 
-    def schema(self, command: Command) -> pa.Schema:
+    def schema(self, command: FlightCommand) -> pa.Schema:
         """Return the schema of the list that *command* asks for."""
         if command.name == _WITH_TABLES and command.number(5):
             return TABLES_WITH_SCHEMA
         return self._known[command.name][0]
 
-    def table(self, user: str, command: Command) -> pa.Table:
+    def table(self, user: str, command: FlightCommand) -> pa.Table:
         """Return the list, as *user* may see it. Raises ValueError."""
         return self._known[command.name][1](user, command)
 
     # ---------------------------------------------------------------- lists
 
-    def _catalogs(self, _: str, __: Command) -> pa.Table:
+    def _catalogs(self, _: str, __: FlightCommand) -> pa.Table:
         return _table(CATALOGS, [(CATALOG,)])
 
-    def _databases(self, user: str, command: Command) -> pa.Table:
+    def _databases(self, user: str, command: FlightCommand) -> pa.Table:
         names = self._database_names(user, command.text(1), command.text(2))
         return _table(DATABASES, [(CATALOG, name) for name in names])
 
-    def _tables(self, user: str, command: Command) -> pa.Table:
+    def _tables(self, user: str, command: FlightCommand) -> pa.Table:
         name_fits = _pattern(command.text(3))
         kinds = command.texts(4)
         with_schema = bool(command.number(5))
@@ -126,10 +126,10 @@ class FlightLists:
                 rows.append((*row, _columns_of(entry)) if with_schema else row)
         return _table(self.schema(command), rows)
 
-    def _table_types(self, _: str, __: Command) -> pa.Table:
+    def _table_types(self, _: str, __: FlightCommand) -> pa.Table:
         return _table(TABLE_TYPES, [(_TABLE,), (_VIEW,)])
 
-    def _primary_keys(self, user: str, command: Command) -> pa.Table:
+    def _primary_keys(self, user: str, command: FlightCommand) -> pa.Table:
         """Return the time column: with the name of its child table it is a row's key."""
         wanted = (command.text(3) or "").lower()
         home = command.text(2)
@@ -142,14 +142,14 @@ class FlightLists:
         ]
         return _table(PRIMARY_KEYS, rows)
 
-    def _foreign_keys(self, _: str, __: Command) -> pa.Table:
+    def _foreign_keys(self, _: str, __: FlightCommand) -> pa.Table:
         """Return none: tables refer to no others."""
         return FOREIGN_KEYS.empty_table()
 
-    def _features(self, _: str, command: Command) -> pa.Table:
+    def _features(self, _: str, command: FlightCommand) -> pa.Table:
         return flight_features.features(command.numbers(1))
 
-    def _types(self, _: str, command: Command) -> pa.Table:
+    def _types(self, _: str, command: FlightCommand) -> pa.Table:
         given = any(number == 1 for number, _ in command.fields)
         return flight_features.types(command.number(1) if given else None)
 

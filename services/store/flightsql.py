@@ -22,7 +22,7 @@ Field = tuple[int, int | bytes]
 
 
 @dataclass(frozen=True)
-class Command:
+class FlightCommand:
     """A command: its name without the package, and its fields in the order in which they came."""
 
     name: str
@@ -61,19 +61,19 @@ class Command:
                 found += _packed(value)
         return found
 
-    def message(self, number: int) -> Command:
+    def message(self, number: int) -> FlightCommand:
         """Return the message in a field; an empty one: it is not given. Raises ValueError."""
-        return Command("", tuple(_fields(self.content(number) or b"")))
+        return FlightCommand("", tuple(_fields(self.content(number) or b"")))
 
 
-def read_command(message: bytes) -> Command:
+def read_command(message: bytes) -> FlightCommand:
     """Read a command or an action's body in `Any`. Raises ValueError: it is none of Flight SQL."""
-    wrapped = Command("", tuple(_fields(message)))
+    wrapped = FlightCommand("", tuple(_fields(message)))
     name = (wrapped.content(1) or b"").rpartition(b"/")[2]
     if not name.startswith(_PACKAGE):
         raise ValueError("it is no command of Flight SQL")
     kind = name.removeprefix(_PACKAGE).decode()
-    return Command(kind, tuple(_fields(wrapped.content(2) or b"")))
+    return FlightCommand(kind, tuple(_fields(wrapped.content(2) or b"")))
 
 
 def is_command(message: bytes) -> bool:

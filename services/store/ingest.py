@@ -17,7 +17,7 @@ from penstock.errors import SchemaError
 from penstock.sql import statements as st
 from penstock.types import ColumnType
 from services.store.flight_lists import CATALOG
-from services.store.flightsql import Command
+from services.store.flightsql import FlightCommand
 
 COMMAND = "CommandStatementIngest"
 #: rows and bytes of one request to a gateway
@@ -32,7 +32,7 @@ _REPLACE = 3
 
 
 @dataclass(frozen=True)
-class Ingest:
+class IngestTarget:
     """Where rows go.
 
     Attributes:
@@ -52,22 +52,20 @@ class Ingest:
         return st.Name(self.table, self.database)
 
 
-def read_ingest(command: Command, database: str) -> Ingest:
+def read_ingest(command: FlightCommand, database: str) -> IngestTarget:
     """Read the command; *database* is the default one. Raises SchemaError, ValueError."""
     if command.number(5):
         raise _refusal("there are no temporary tables", "ingest into a table of a database")
     if command.content(6):
         raise _refusal("there are no transactions", "ingest with autocommit")
-    catalog = command.text(4) or CATALOG
-    # some drivers know databases as catalogs
-    home = command.text(3) or (catalog if catalog != CATALOG else "") or database
+    home = command.text(3) or _database_as_catalog(command) or database
     table = command.text(2) or ""
     if not home or not table:
         what = "table" if home else "database"
         hint = "give the database as db_schema_name, or in the header `database`"
         raise SchemaError(f"no {what} is named to ingest into", code="E_WHICH_DATABASE", hint=hint)
     options = command.message(1)
-    return Ingest(
+    return IngestTarget(
         home,
         table,
         create=options.number(1) == _CREATE,
@@ -76,7 +74,13 @@ def read_ingest(command: Command, database: str) -> Ingest:
     )
 
 
-def definitions(ingest: Ingest, schema: pa.Schema) -> Iterator[st.Statement]:
+def _database_as_catalog(command: FlightCommand) -> str:
+    """Return the catalog that is named, if it is not ours: some drivers know databases as those."""
+    catalog = command.text(4) or CATALOG
+    return "" if catalog == CATALOG else catalog
+
+
+def definitions(ingest: IngestTarget, schema: pa.Schema) -> Iterator[st.Statement]:
     """Yield what is run before there are rows. Raises SchemaError."""
     if ingest.replace:
         yield st.Drop(kind="table", names=(ingest.name,), if_exists=(True,))

@@ -4,7 +4,7 @@ and values that stand for them while its answer is described.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -150,16 +150,29 @@ def _types_of_rows(
     part: st.InsertPart, find: Find, database: str
 ) -> Iterator[tuple[int, pa.DataType]]:
     """Yield the types of the placeholders in the rows of an INSERT."""
-    table = find(part.table.database or database, part.table.name)
-    if table is None and part.stable is not None:
-        table = find(part.stable.database or database, part.stable.name)
+    table = _table_of(part, find, database)
     if table is None:
         return
     columns = part.columns or [c.name for c in table.columns]
     tags = part.tag_names or [t.name for t in table.tags]
-    for row, names in (*((row, columns) for row in part.rows), (part.tag_values, tags)):
-        for value, name in zip(row, names, strict=False):
-            kind = _type_in(table, name) if isinstance(value, st.Placeholder) else None
+    for row in part.rows:
+        yield from _types_of_values(row, columns, table)
+    yield from _types_of_values(part.tag_values, tags, table)
+
+
+def _table_of(part: st.InsertPart, find: Find, database: str) -> Table | None:
+    """Return the table of an INSERT, or the supertable of one that it makes."""
+    table = find(part.table.database or database, part.table.name)
+    if table is None and part.stable is not None:
+        table = find(part.stable.database or database, part.stable.name)
+    return table
+
+
+def _types_of_values(
+    values: Iterable[Any], names: Iterable[str], table: Table
+) -> Iterator[tuple[int, pa.DataType]]:
+    for value, name in zip(values, names, strict=False):
+        if isinstance(value, st.Placeholder):
+            kind = _type_in(table, name)
             if kind is not None:
-                assert isinstance(value, st.Placeholder)
                 yield value.start, kind

@@ -37,12 +37,12 @@ def created(request: TicketRequest, answer: pa.Schema | None, parameters: pa.Sch
     return flightsql.created(request.to_bytes(), shape, bytes(parameters.serialize()))
 
 
-def handle_of(command: flightsql.Command) -> TicketRequest:
+def handle_of(command: flightsql.FlightCommand) -> TicketRequest:
     """Return the statement that a command's handle stands for. Raises ValueError."""
     return read_ticket(command.content(1) or b"")
 
 
-def bind(command: flightsql.Command, reader: flight.MetadataRecordBatchReader) -> bytes:
+def bind(command: flightsql.FlightCommand, reader: flight.MetadataRecordBatchReader) -> bytes:
     """Return the answer to values for a query: its new handle.
 
     Raises:
@@ -62,7 +62,7 @@ def bind(command: flightsql.Command, reader: flight.MetadataRecordBatchReader) -
 
 
 def updates(
-    command: flightsql.Command, reader: flight.MetadataRecordBatchReader
+    command: flightsql.FlightCommand, reader: flight.MetadataRecordBatchReader
 ) -> Iterator[TicketRequest]:
     """Yield what a statement is run as for each row of values; rows of an INSERT go together.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from sqlglot import exp
@@ -188,11 +189,7 @@ class StreamParser(DdlParser):
         [ON_FAILURE DROP|PAUSE] [SIGNED_BY 'key']`, the last three in any order
         """
         self._once("NOTIFY", positions)
-        urls = (
-            self.list_in_parentheses(self._string_with_offset)
-            if self.sees_type(TokenType.L_PAREN)
-            else ()
-        )
+        urls = self._addresses()
         self.expect("ON")
         events = self.list_in_parentheses(self._string_with_offset)
         where = self.condition() if self.take("WHERE") else None
@@ -219,6 +216,11 @@ class StreamParser(DdlParser):
             signed_by,
             where,
         )
+
+    def _addresses(self) -> Sequence[tuple[str, int]]:
+        if not self.sees_type(TokenType.L_PAREN):
+            return ()
+        return self.list_in_parentheses(self._string_with_offset)
 
     def _string_with_offset(self) -> tuple[str, int]:
         offset = self.offset

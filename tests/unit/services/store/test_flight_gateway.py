@@ -22,7 +22,7 @@ from penstock.client.wire import ARROW, to_stream
 from penstock.errors import SchemaError
 from services.store import ingest
 from services.store.flight_tickets import TicketRequest
-from services.store.flightsql import Command, read_command, write_command
+from services.store.flightsql import FlightCommand, read_command, write_command
 from services.store.gateway_statements import GatewayStatements, kind_of
 from tests.unit.services.store.test_flight import _Asked, served
 
@@ -239,7 +239,7 @@ def test_large_batches_are_cut_and_small_ones_put_together() -> None:
 
 
 def test_a_type_that_no_column_has_is_refused() -> None:
-    wanted = ingest.read_ingest(Command("", ((1, b"\x08\x01"), (2, b"t"), (3, b"d"))), "")
+    wanted = ingest.read_ingest(FlightCommand("", ((1, b"\x08\x01"), (2, b"t"), (3, b"d"))), "")
     schema = pa.schema([("ts", pa.timestamp("ms")), ("x", pa.list_(pa.int32()))])
     with pytest.raises(SchemaError, match='"x" has the type list'):
         list(ingest.definitions(wanted, schema))

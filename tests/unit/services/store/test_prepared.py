@@ -23,7 +23,7 @@ from penstock.rows.parameters import Moment, Parameters
 from penstock.sql import parse, render
 from services.store import flightsql, prepared
 from services.store.flight_tickets import TicketRequest, read_ticket
-from services.store.flightsql import Command
+from services.store.flightsql import FlightCommand
 from tests.nightly import drawn
 from tests.unit.services.store.test_flight import served
 
@@ -118,7 +118,7 @@ def bound(sql: str, table: pa.Table) -> Any:
             return SimpleNamespace(data=next(chunks))
 
     reader: Any = _Reader()
-    answer = Command("", tuple(flightsql._fields(prepared.bind(command, reader))))
+    answer = FlightCommand("", tuple(flightsql._fields(prepared.bind(command, reader))))
     return json.loads(answer.text(1) or "")
 
 
@@ -154,7 +154,9 @@ def test_bad_bytes_are_no_statement(body: bytes) -> None:
 def test_a_handle_has_the_text_as_it_came(text: str) -> None:
     body = flightsql.write_command("ActionCreatePreparedStatementRequest", [(1, text.encode())])
     request = TicketRequest(flightsql.prepared_query(body))
-    wrapped = Command("", tuple(flightsql._fields(prepared.created(request, None, pa.schema([])))))
+    wrapped = FlightCommand(
+        "", tuple(flightsql._fields(prepared.created(request, None, pa.schema([]))))
+    )
     answer = wrapped.message(2)
     assert read_ticket(answer.content(1) or b"") == request
     assert answer.content(2) is None
