@@ -320,19 +320,27 @@ def test_a_standby_of_the_jobs_is_the_same_driver_on_another_node() -> None:
 
 def test_the_profiles_can_be_asked_for_together() -> None:
     stack = (ROOT / "deploy/stack").read_text(encoding="utf-8")
-    line = re.search(r"^.*profiles=\((--profile .*)\)$", stack, re.MULTILINE)
-    assert line is not None
+    chosen = re.search(r"^profiles=\(\)\n(?:.+\n)+", stack, re.MULTILINE)
+    assert chosen is not None
     asked = {
-        ha: subprocess.run(
-            ["bash", "-c", f'p=({line[1]}); echo "${{p[@]}}"'],
-            env={"HA": ha, "PATH": os.environ["PATH"]},
+        (standby, ha): subprocess.run(
+            ["bash", "-uc", f'{chosen[0]} echo "${{profiles[@]}}"'],
+            env={"STANDBY": standby, "HA": ha, "PATH": os.environ["PATH"]},
             capture_output=True,
             text=True,
             check=True,
         ).stdout.split()
-        for ha in ("", "1")
+        for standby in ("", "0", "1")
+        for ha in ("", "0", "1")
     }
-    assert asked == {"": ["--profile", "standby"], "1": ["--profile", "standby", "--profile", "ha"]}
+    both = ["--profile", "standby", "--profile", "ha"]
+    assert {switches for switches, profiles in asked.items() if profiles} == {
+        ("1", ""),
+        ("1", "0"),
+        ("1", "1"),
+    }
+    assert asked["1", "1"] == both
+    assert asked["1", "0"] == asked["1", ""] == both[:2]
 
 
 def test_every_broker_asks_for_a_login_and_every_service_has_one() -> None:
