@@ -23,7 +23,9 @@ def _trim(compiler: Compiler, node: exp.Trim) -> Compiled:
     if what is None:
         what = exp.Literal.string(" ")
     side = exp.Literal.string(node.args.get("position") or "BOTH")
-    call = exp.Anonymous(this="trim", expressions=[node.this.copy(), side, what.copy()])
+    call = exp.Anonymous(this="trim")
+    # not by the constructor: the arguments stay where they stand, for who looks around them
+    call.args["expressions"] = [node.this, side, what]
     call.meta.update(node.meta)
     return _call(compiler, call)
 

@@ -227,17 +227,6 @@ def _user_call(typer: ExpressionTyper, function: UserFunction, node: exp.Anonymo
     return typer.value(function.returns)
 
 
-def _trim(typer: ExpressionTyper, node: exp.Trim) -> Compiled:
-    for part in (node.this, node.args.get("expression")):
-        if part is not None:
-            typer.compile(part)
-    found = len(typer.clause.plain)
-    made = NODES[exp.Trim](typer, node)
-    # the compiler types copies, whose columns stand nowhere in the query
-    del typer.clause.plain[found:]
-    return made
-
-
 def _one_column(typer: ExpressionTyper, query: exp.Query, node: exp.Expr) -> ColumnType:
     """Bind a query whose rows are values, and return their type."""
     columns = typer.bind_query(query, typer.names)
@@ -289,7 +278,6 @@ QUERY_NODES: NodeTypes = {
     **NODES,
     exp.Column: _column,
     exp.Anonymous: _call,
-    exp.Trim: _trim,
     exp.Subquery: _subquery,
     exp.Exists: _exists,
     exp.In: _in,
