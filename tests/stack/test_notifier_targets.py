@@ -47,8 +47,10 @@ def test_a_webhook_that_was_away_gets_everything_in_order(
     """Refused connections first, then 503 with Retry-After, then answers."""
     hook = Webhook()
     directory = mesh.layout.secrets / "notify" / str(client.database)
-    directory.mkdir(parents=True)
-    (directory / "shop").write_text(KEY)
+    directory.mkdir(mode=0o700, parents=True)
+    key = directory / "shop"
+    key.touch(mode=0o600)
+    key.write_text(KEY)
     client.execute(
         "CREATE STREAM s INTO r AS SELECT _wstart, count(*) c FROM m PARTITION BY tbname"
         f" INTERVAL(1s) NOTIFY ('{hook.url}') ON ('WINDOW_CLOSE') SIGNED_BY 'shop'"
