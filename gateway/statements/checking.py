@@ -16,12 +16,12 @@ from gateway import http
 from gateway.ddl.streams import StreamDefinitions
 from gateway.information.scope import SCHEMA, is_own
 from gateway.intake import database_of
+from gateway.parsing import parse_apart
 from gateway.statements.context import RequestContext
 from gateway.statements.mistakes import shift_up
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import EXPLAIN, ReadStatements
 from gateway.statements.writes import WriteStatements
-from penstock import tuning
 from penstock.catalog.view import Catalog
 from penstock.errors import PenstockError, SqlError, SqlSyntaxError
 from penstock.sql import statements as st
@@ -70,10 +70,7 @@ class StatementChecker:
             SqlSyntaxError: the text is too long, or has too many statements.
             PenstockError: a service that is needed for an answer is away.
         """
-        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            found = _read(text, context.timezone)
-        else:
-            found = await asyncio.to_thread(_read, text, context.timezone)
+        found = await parse_apart(text, lambda: _read(text, context.timezone))
         checked = []
         for (start, end), statement in found:
             one = CheckedStatement(start, end, None)

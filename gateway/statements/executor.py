@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from gateway.answers import Affected, Answer
@@ -20,12 +19,12 @@ from gateway.forward import Forwarder
 from gateway.information.scope import SCHEMA, is_own
 from gateway.intake import database_of
 from gateway.known_selects import KnownSelect, KnownSelects
+from gateway.parsing import parse_apart
 from gateway.statements.context import RequestContext
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import ReadStatements
 from gateway.statements.shows import ShowStatements
 from gateway.statements.writes import WriteStatements
-from penstock import tuning
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError, PenstockError, SqlSemanticError, SqlSyntaxError
 from penstock.runtime import audit
@@ -100,11 +99,7 @@ class Executor:
         known = self._selects.find(text, context.database, parameters, context.timezone)
         if known is not None:
             return (known,)
-        read = partial(parse, text, parameters, context.timezone)
-        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            statements = read()
-        else:
-            statements = await asyncio.to_thread(read)
+        statements = await parse_apart(text, lambda: parse(text, parameters, context.timezone))
         self._selects.note(text, statements, bound=bool(parameters))
         return statements
 

@@ -14,12 +14,12 @@ from aiohttp import web
 
 from gateway import http
 from gateway.guard import RequestGuard, body, user_of
+from gateway.parsing import parse_apart
 from gateway.wires.influx_write import error_v1
 from gateway.wires.influxql.parser import parse
 from gateway.wires.influxql.runner import Asker, Runner
 from gateway.wires.influxql.times import EPOCHS
 from gateway.wires.influxql.tree import Statement
-from penstock import tuning
 from penstock.errors import PenstockError, SchemaError
 from penstock.runtime.clock import Clock
 
@@ -60,9 +60,7 @@ class InfluxQuery:
 
     async def _parse(self, text: str) -> list[Statement]:
         now = self._clock.now()
-        if len(text) < tuning.SQL_CHARACTERS_PARSED_IN_LOOP:
-            return parse(text, now)
-        return await asyncio.to_thread(parse, text, now)
+        return await parse_apart(text, lambda: parse(text, now))
 
     async def _run(self, statements: list[Statement], asker: Asker) -> list[dict[str, Any]]:
         """Return the results in order; behind the first that fails nothing is run."""

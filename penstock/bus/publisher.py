@@ -230,9 +230,12 @@ class Publisher:
             )
 
     def _flush(self, timeout: float) -> int:
-        # in this order: a client is among the retired before another takes its place
-        before = sum(_tell(client.flush, timeout) for client, _ in self._retired)
-        return before + self._serve(self._producer.flush, timeout)
+        until = time.monotonic() + timeout
+        left = 0
+        # the retired first: a client is among them before another takes its place
+        for client, _ in self._retired:
+            left += _tell(client.flush, max(until - time.monotonic(), 0.0))
+        return left + self._serve(self._producer.flush, max(until - time.monotonic(), 0.0))
 
     def fence(self) -> None:
         """Shut out every earlier producer of the same transactional id."""

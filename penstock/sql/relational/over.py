@@ -57,6 +57,11 @@ def type_filter(typer: ExpressionTyper, node: exp.Filter) -> Compiled:
             code="E_QUERY",
             hint="write sum(…) FILTER (WHERE …)",
         )
+    return type_filtered(typer, node, name)
+
+
+def type_filtered(typer: ExpressionTyper, node: exp.Filter, name: str) -> Compiled:
+    """Type the aggregate *name* and the condition behind it."""
     kind = typer.type_of(node.this)
     typer.inside = name
     try:

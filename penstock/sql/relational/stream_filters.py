@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from penstock.sql.functions import AGGREGATES, REGISTRY
 from penstock.sql.functions.base import Compiled
+from penstock.sql.relational.over import type_filtered
 
 if TYPE_CHECKING:
     from penstock.sql.relational.stream_typer import StreamTyper
@@ -20,13 +21,7 @@ def type_stream_filter(typer: StreamTyper, node: exp.Filter) -> Compiled:
     """Type an aggregate of the rows that meet a condition."""
     name = str(node.this.this).lower() if isinstance(node.this, exp.Anonymous) else ""
     _check_call(typer, node, name)
-    kind = typer.type_of(node.this)
-    typer.inside = name
-    try:
-        typer.truth(node.expression.this)
-    finally:
-        typer.inside = ""
-    return typer.value(kind)
+    return type_filtered(typer, node, name)
 
 
 def _check_call(typer: StreamTyper, node: exp.Filter, name: str) -> None:
