@@ -108,11 +108,7 @@ class Queries:
             )
         else:
             statement = _one_statement(sql, parameters, timezone)
-            query = statement.statement if isinstance(statement, Explain) else statement
-            assert isinstance(query, Query)
-            if permit is not None:
-                self._check(query, database, permit)
-            request = QueryRequest(query, database, timezone)
+            request = self._request(statement, database, timezone, permit)
             explains = isinstance(statement, Explain)
             table, read_to = self._explain(request) if explains else self._run_new(request, asked)
         if not positions:
@@ -129,14 +125,20 @@ class Queries:
         statements = read(sql)
         values = stand_ins(statements[0]) if len(statements) == 1 else None
         statement = _one_statement(sql, values, timezone)
+        request = self._request(statement, database, timezone, permit)
+        with self._engine(lambda: request.statement) as engine:
+            run = self._run_of(request, engine)
+            return run.explain().schema if isinstance(statement, Explain) else run.describe()
+
+    def _request(
+        self, statement: Query | Explain, database: str, timezone: str, permit: Permit | None
+    ) -> QueryRequest:
+        """Return what is asked, once it is known that *permit* allows it. Raises SqlError."""
         query = statement.statement if isinstance(statement, Explain) else statement
         assert isinstance(query, Query)
         if permit is not None:
             self._check(query, database, permit)
-        request = QueryRequest(query, database, timezone)
-        with self._engine(lambda: query) as engine:
-            run = self._run_of(request, engine)
-            return run.explain().schema if isinstance(statement, Explain) else run.describe()
+        return QueryRequest(query, database, timezone)
 
     def find_table(self, database: str, name: str) -> Table | None:
         """Return a table, or the supertable of a child table; None: there is none."""
