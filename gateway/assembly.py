@@ -59,7 +59,15 @@ class GatewayParts:
         self._access = Access(self.backends.catalog, settings.user)
         children = Children(self.backends.redis)
         self.writes = WritePath(settings, self.backends, loop, self._clock)
-        self.ddl = DdlParts(settings, self.backends, self._access, children, loop, self._clock)
+        self.ddl = DdlParts(
+            settings,
+            self.backends,
+            self._access,
+            children,
+            self.writes.publisher.note_own,
+            loop,
+            self._clock,
+        )
         self._intake = WriteIntake(
             self.writes.publisher,
             children,

@@ -23,6 +23,7 @@ from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.row_batches import RowBatches, internal_error
 from gateway.write_queue import WriteQueue
+from penstock.bus import Offsets
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, PenstockError
@@ -74,6 +75,11 @@ class RowPublisher:
         self.on_confirmed: Callable[[float], object] = _ignore
         self._thread = threading.Thread(target=self._run, name="rows", daemon=True)
         self._thread.start()
+
+    def note_own(self, offsets: Offsets) -> None:
+        """Let reads that follow wait for these records, which another part of the gateway wrote."""
+        for at, offset in offsets.items():
+            self.acked[at] = max(offset, self.acked.get(at, 0))
 
     def write(self, write: PendingWrite) -> asyncio.Future[Receipt]:
         """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from gateway.backends import PATIENCE_S, Backends
 from gateway.children import Children
@@ -32,6 +33,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream_tables import StreamTableGroups
 from penstock.auth.access import Access
 from penstock.auth.kafka_users import KafkaUsers
+from penstock.bus import Offsets
 from penstock.outbound.reach import Outbound
 from penstock.runtime import tls
 from penstock.runtime.clock import Clock
@@ -46,13 +48,18 @@ class DdlParts:
         backends: Backends,
         access: Access,
         children: Children,
+        note_own: Callable[[Offsets], None],
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
     ) -> None:
-        """*children*: what is remembered of child tables, for the DDL thread."""
+        """
+        Args:
+            children: what is remembered of child tables, for the DDL thread.
+            note_own: told of records that reads which follow have to wait for.
+        """
         outbound = Outbound(settings, access)
         self.definer = _definer(settings, backends)
-        child_tables = ChildTables(self.definer, children)
+        child_tables = ChildTables(self.definer, children, note_own)
         self.removal = Removal(self.definer, child_tables, backends.redis)
         self.streams = StreamDefinitions(
             self.definer,

@@ -6,6 +6,7 @@ at the place where the child's rows go.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gateway import children
@@ -13,6 +14,7 @@ from gateway.children import Children
 from gateway.ddl.definer import Definer
 from gateway.intake import database_of, layout_of
 from gateway.layout import RowLayout
+from penstock.bus import Offsets
 from penstock.catalog import changes
 from penstock.catalog.model import Child, Table
 from penstock.errors import CatalogError
@@ -23,9 +25,19 @@ from penstock.rows.partition import partition
 class ChildTables:
     """Runs in the DDL thread."""
 
-    def __init__(self, definer: Definer, cache: Children) -> None:
+    def __init__(
+        self,
+        definer: Definer,
+        cache: Children,
+        note_own: Callable[[Offsets], None],
+    ) -> None:
+        """
+        Args:
+            note_own: told where something was said in band; reads that follow have to wait for it.
+        """
         self._definer = definer
         self._cache = cache
+        self._note_own = note_own
 
     def create(
         self, database: str, name: str, stable: str, values: dict[str, Any], if_not_exists: bool
@@ -110,7 +122,9 @@ class ChildTables:
         control = ControlRecord(
             kind, table=table.id, tables=(child.name,), body=children.to_json(values, layout)
         )
-        self._definer.send(table.topic, [partition(child.name, table.partitions)], control)
+        where = [partition(child.name, table.partitions)]
+        sent = self._definer.send(table.topic, where, control)
+        self._note_own({(table.topic, p): offset for p, offset in sent.items()})
 
     def forget(self, table: Table) -> None:
         """Forget what is remembered of a supertable: it was dropped, or its tags changed."""

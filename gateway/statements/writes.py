@@ -208,8 +208,7 @@ class WriteStatements:
         where = await asyncio.to_thread(
             self._removal.delete_rows, layout, tables, wanted.low, wanted.high
         )
-        for at, offset in where.items():
-            self._publisher.acked[at] = max(offset, self._publisher.acked.get(at, 0))
+        self._publisher.note_own(where)
         return Affected(0)
 
 

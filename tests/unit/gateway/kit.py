@@ -114,8 +114,16 @@ class MemoryGateway:
         )
         some_loop: Any = loop
         self.children = Children(self.redis)
+        #: what reads that follow have to wait for
+        self.own_writes: dict[tuple[str, int], int] = {}
         self.parts = DdlParts(
-            self.settings, self.backends, self.access, self.children, some_loop, self.clock
+            self.settings,
+            self.backends,
+            self.access,
+            self.children,
+            self.own_writes.update,
+            some_loop,
+            self.clock,
         )
         self.definer = self.parts.definer
 

@@ -184,7 +184,7 @@ def test_a_child_table_that_rows_made_known(gateway: MemoryGateway) -> None:
 def test_child_tables_are_found_wherever_they_are_known(gateway: MemoryGateway) -> None:
     gateway.define(STABLE)
     gateway.define("CREATE TABLE D1 USING met TAGS (1, 'y'); CREATE TABLE p (ts TIMESTAMP, v INT)")
-    tables = ChildTables(gateway.definer, gateway.children)
+    tables = ChildTables(gateway.definer, gateway.children, gateway.own_writes.update)
     met = table(gateway, "met")
     gateway.redis.hset(names.children(met.id), "born", "{}")
     found = tables.find("d", "d1")
@@ -202,6 +202,15 @@ def test_child_tables_are_found_wherever_they_are_known(gateway: MemoryGateway) 
     assert found is not None
     tables.forget_child(found[0], "born")
     assert tables.find("d", "born") is None
+
+
+def test_reads_that_follow_wait_for_tags_that_were_set(gateway: MemoryGateway) -> None:
+    gateway.define(STABLE)
+    gateway.define("CREATE TABLE d1 USING met TAGS (1, 'y')")
+    made = dict(gateway.own_writes)
+    ((partition, _),) = gateway.controls("in.d")
+    gateway.define("ALTER TABLE d1 SET TAG tb='r'")
+    assert gateway.own_writes == {("in.d", partition): made["in.d", partition] + 1}
 
 
 def test_tags_that_were_added_later_are_null(gateway: MemoryGateway) -> None:
@@ -305,7 +314,7 @@ def test_a_supertable_grows_with_its_rows(gateway: MemoryGateway) -> None:
 def test_definitions_of_tables_alone(gateway: MemoryGateway) -> None:
     subject = TableDefinitions(
         gateway.definer,
-        ChildTables(gateway.definer, gateway.children),
+        ChildTables(gateway.definer, gateway.children, gateway.own_writes.update),
         gateway.parts.stream_tables,
         gateway.clock,
     )
