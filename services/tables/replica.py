@@ -23,6 +23,7 @@ from penstock.bus import Batch
 from penstock.catalog.model import ROW_ID, Replicated, Table
 from penstock.codec import schema_ids
 from penstock.runtime.log import get
+from services.tables.arrivals import Arrivals
 from services.tables.chunk import Chunk
 from services.tables.copy import Copy
 from services.tables.rows import TableRows
@@ -80,9 +81,8 @@ class Replica:
         self.name = f"{table.database}.{table.name}"
         #: as which a leader writes
         self.producer = names.producer_of_replicas(table.id)
-        self._loop = loop
         self.hurry = hurry
-        self._arrived = asyncio.Event()
+        self._arrivals = Arrivals(loop)
         self.dropped = False
         #: set while this node leads the group
         self.session: Listener | None = None
@@ -122,7 +122,7 @@ class Replica:
         if session is not None:
             for offset, epoch, number, leader, accepted in told:
                 session.note_applied(offset, epoch, number, leader, accepted)
-        self._call(self._wake)
+        self._arrivals.announce()
 
     def take(self, offset: int, time: int, content: Content) -> bool:
         """Apply a record of this node's own as soon as it has its place, if all before it are
@@ -139,7 +139,7 @@ class Replica:
             if content.rows is not None and content.rows.num_rows:
                 self._append([content.rows], time, time)
             self.copy.advance(offset + 1)
-        self._call(self._wake)
+        self._arrivals.announce()
         return True
 
     def _admit(self, content: Content) -> bool:
@@ -209,35 +209,17 @@ class Replica:
     def drop(self) -> None:
         """The table is gone from the catalog."""
         self.dropped = True
-        self._call(self._wake)
-
-    def _call(self, action: Callable[[], None]) -> None:
-        if runs_here(self._loop):
-            action()
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(action)
+        self._arrivals.announce()
 
     # ---------------------------------------------------------------- the event loop
 
-    def _wake(self) -> None:
-        self._arrived.set()
-        self._arrived = asyncio.Event()
-
     def wake(self) -> None:
         """Have everybody who waits look again."""
-        self._wake()
+        self._arrivals.announce()
 
     def arrival(self) -> asyncio.Event:
         """Set when rows come after this call, or the table goes."""
-        return self._arrived
-
-
-def runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether this thread is the loop's, which need not be woken then."""
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False
+        return self._arrivals.upcoming()
 
 
 def _trace(text: str | None) -> Trace:
