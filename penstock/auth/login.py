@@ -14,15 +14,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
 import hmac
 import secrets
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 
+from penstock.auth.accepted import AcceptedHeaders, AcceptedLogin
 from penstock.auth.hashing import HashQueue
 from penstock.auth.passwords import hash_setting, matches
 from penstock.auth.tokens import DAY_S, LONGEST_S, Tokens, looks_like_one, mark_of
@@ -34,19 +31,10 @@ from penstock.runtime import audit, log
 from penstock.runtime.clock import Clock
 
 _log = log.get("penstock.login")
-_REMEMBERED = 4096
 _KEY_BYTES = 48
 _NEVER = 2**62
 #: schemes whose value may be a token
 _TOKEN_SCHEMES = ("bearer", "token", "taosd")
-
-
-@dataclass(frozen=True)
-class _Remembered:
-    user: str
-    mark: str
-    #: seconds since 1970
-    expires: int
 
 
 class Login:
@@ -82,9 +70,7 @@ class Login:
             )
         self.tokens = Tokens(key or secrets.token_urlsafe(_KEY_BYTES), clock)
         self._root_mark = self.tokens.root_mark(password)
-        self._secret = secrets.token_bytes(32)
-        self._remembered: OrderedDict[bytes, _Remembered] = OrderedDict()
-        self._lock = threading.Lock()
+        self._accepted = AcceptedHeaders()
         self._hashes = HashQueue()
         self._wrong = WrongLogins(clock)
         self._learn = learn
@@ -97,8 +83,7 @@ class Login:
         """
         if not header:
             return None
-        digest = self._digest(header)
-        found = self._remembered.get(digest)
+        found = self._accepted.find(header)
         if found is None:
             return None
         if found.user != self.root:
@@ -161,7 +146,7 @@ class Login:
             audit.write("login refused", user="", remote=where, by="token", reason=refused.message)
             raise
         audit.write("login", user=name, remote=where, by="token", token=claims.id)
-        self._remember(header, _Remembered(name, claims.mark, claims.expires))
+        self._accepted.keep(header, AcceptedLogin(name, claims.mark, claims.expires))
         return name
 
     def expiry(self, header: str | None) -> int | None:
@@ -208,7 +193,7 @@ class Login:
         plain = _basic_header(name, password)
         found = self.recall(plain)
         if found is not None:
-            self._remember(header, _Remembered(found, self.mark(found), _NEVER))
+            self._accepted.keep(header, AcceptedLogin(found, self.mark(found), _NEVER))
             return found
         if name == self.root and hmac.compare_digest(password.encode(), self._password):
             return self._accept(self.root, where, header)
@@ -222,16 +207,16 @@ class Login:
                 self._wrong.note(where, name)
                 audit.write("login refused", user=name[:64], remote=where, by="password")
                 raise AuthError("authentication failure", hint="check user name and password")
-            self._remember(plain, _Remembered(user.name, mark_of(user), _NEVER))
+            self._accepted.keep(plain, AcceptedLogin(user.name, mark_of(user), _NEVER))
             if self._learn is not None:
                 self._learn(user.name, password)
             return self._accept(user.name, where, header, user)
 
-        return self._hashes.submit(self._digest(plain), where, compare)
+        return self._hashes.submit(self._accepted.digest(plain), where, compare)
 
     def _accept(self, name: str, where: str, header: str, user: User | None = None) -> str:
         audit.write("login", user=name, remote=where, by="password")
-        self._remember(header, _Remembered(name, self._mark(user), _NEVER))
+        self._accepted.keep(header, AcceptedLogin(name, self._mark(user), _NEVER))
         return name
 
     # ---------------------------------------------------------------- tokens
@@ -270,17 +255,6 @@ class Login:
 
     def _user(self, name: str) -> User | None:
         return None if name == self.root else self._catalog().user(name)
-
-    def _digest(self, header: str) -> bytes:
-        # keyed blake2 rather than OpenSSL's HMAC, which lets go of the interpreter's lock and has
-        # to queue for it again on every request
-        return hashlib.blake2b(header.encode(), key=self._secret).digest()
-
-    def _remember(self, header: str, what: _Remembered) -> None:
-        with self._lock:
-            self._remembered[self._digest(header)] = what
-            while len(self._remembered) > _REMEMBERED:
-                self._remembered.popitem(last=False)
 
     def _mark(self, user: User | None) -> str:
         return self._root_mark if user is None else mark_of(user)
