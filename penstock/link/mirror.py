@@ -5,8 +5,6 @@ A snapshot with its place in the log comes first, then everything behind that pl
 missed or had twice. What has come is kept as frames and put together when somebody looks: an update
 costs what it brings, not what the table holds. A message is applied whole.
 
-    connecting → live ⇄ disconnected → failed (the retry window is over), closed
-
 Cut off, a table shows no rows (`clear`) or those it had (`retain`); when the link is back it goes
 on behind its token and shows all of them again. A table that was dropped and made again over there
 is read anew, in one step.
@@ -17,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 import pyarrow as pa
@@ -30,6 +28,7 @@ from penstock.link.client import Link
 from penstock.link.description import Description
 from penstock.link.mirror_content import MirrorContent
 from penstock.link.mirror_external import Executes, make_external
+from penstock.link.mirror_status import MirrorStatus, State
 from penstock.link.mirror_view import mirror_view
 from penstock.link.pool import connect_any
 from penstock.link.remote_request import MirrorOptions, RemoteRequest, RemoteTarget, TimeLeft
@@ -44,8 +43,6 @@ from penstock.runtime import vital
 if TYPE_CHECKING:
     import pandas as pd
 
-
-State = Literal["connecting", "live", "disconnected", "failed", "closed"]
 #: an update cycle without rows empties a blink table
 CYCLE_SECONDS = 1.0
 
@@ -65,14 +62,7 @@ class RemoteTable(Live):
         self._content = MirrorContent(self._request, target.shown)
         self._feed = UpdateFeed(self._lock)
         self._link: Link | None = None
-        self.state: State = "connecting"
-        #: why it is not live
-        self.error: PenstockError | None = None
-        #: links made anew since the start, and attempts since the last one that worked
-        self.reconnects = 0
-        self.attempts = 0
-        #: time at which the newest message came, epoch seconds
-        self.updated_at = 0.0
+        self._status = MirrorStatus()
         self._halt = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -92,6 +82,30 @@ class RemoteTable(Live):
         return self._content.schema
 
     @property
+    def state(self) -> State:
+        return self._status.state
+
+    @property
+    def error(self) -> PenstockError | None:
+        """Why it is not live."""
+        return self._status.error
+
+    @property
+    def reconnects(self) -> int:
+        """Links made anew since the start."""
+        return self._status.reconnects
+
+    @property
+    def attempts(self) -> int:
+        """Attempts since the last link that worked."""
+        return self._status.attempts
+
+    @property
+    def updated_at(self) -> float:
+        """Time at which the newest message came, epoch seconds."""
+        return self._status.updated_at
+
+    @property
     def stale(self) -> bool:
         """True while its rows are not those of this moment."""
         return self.state != "live"
@@ -99,20 +113,12 @@ class RemoteTable(Live):
     @property
     def status(self) -> dict[str, Any]:
         """State, errors and times, for people and programs."""
-        error = None if self.error is None else self.error.to_dict()
-        return {
-            "state": self.state,
-            "stale": self.stale,
-            "reconnects": self.reconnects,
-            "updated_at": self.updated_at,
-            "error": error,
-        }
+        return self._status.to_dict()
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as they are now. Raises PenstockError when the table has failed."""
         with self._lock:
-            if self.state == "failed" and self.error is not None:
-                raise self.error
+            self._status.require_alive()
             if self._hides_rows():
                 return self.schema.empty_table()
             if self.options.blink:
@@ -168,8 +174,8 @@ class RemoteTable(Live):
         for update in self._feed.watch(timeout):
             if update is not None:
                 yield update
-            elif self.state == "failed" and self.error is not None:
-                raise self.error
+            else:
+                self._status.require_alive()
 
     def view(self, rows: int = SHOWN_ROWS) -> NotebookView:
         """Return what it looks like: its state, and its newest rows by their times."""
@@ -179,9 +185,8 @@ class RemoteTable(Live):
 
     def _await_change(self, seconds: float) -> bool:
         with self._lock:
-            ended = self._lock.wait_for(lambda: self.state in ("failed", "closed"), seconds)
-            if self.state == "failed" and self.error is not None:
-                raise self.error
+            ended = self._lock.wait_for(lambda: self._status.has_ended, seconds)
+            self._status.require_alive()
             return not ended
 
     def wait(self, condition: Callable[[RemoteTable], bool], timeout: float = 30.0) -> None:
@@ -249,7 +254,7 @@ class RemoteTable(Live):
             try:
                 channel = channel or self._open(TimeLeft())
                 window.begin()
-                self.attempts = 0
+                self._status.attempts = 0
                 self._follow(channel)
             except PenstockError as error:
                 self._cut_off(error, window)
@@ -260,11 +265,11 @@ class RemoteTable(Live):
             channel = None
             if self._halt.is_set():
                 return
-            if window.is_over(self.attempts):
+            if window.is_over(self._status.attempts):
                 self._fail()
                 return
             self._halt.wait(window.pause())
-            self.attempts += 1
+            self._status.attempts += 1
 
     def _open(self, left: TimeLeft) -> Channel:
         """Make a link, read the first rows (or those missed) and subscribe: live when it returns.
@@ -288,7 +293,7 @@ class RemoteTable(Live):
         channel = subscribe(
             link, self.target, self._request, description, self._content.token, left
         )
-        self.reconnects += 1
+        self._status.reconnects += 1
         self._become("live")
         self._feed.publish(TableUpdate("restored"))
         return channel
@@ -305,8 +310,7 @@ class RemoteTable(Live):
             channel = subscribe(link, self.target, self._request, description, token, left)
         with self._lock:
             self._content.reset(frames, token)
-        self.reconnects += self.updated_at != 0.0
-        self.updated_at = time.time()
+        self._status.note_first_rows()
         self._become("live")
         self._feed.publish(TableUpdate("reset"))
         return channel
@@ -336,7 +340,7 @@ class RemoteTable(Live):
             self._content.apply(message)
             if token is not None:
                 self._content.token = str(token)
-            self.updated_at = time.time()
+            self._status.note_rows()
             self._lock.notify_all()
         if message.rows is None:
             if message.kind in ("delete", "tags"):
@@ -353,16 +357,13 @@ class RemoteTable(Live):
             self._feed.publish(TableUpdate("rows", cycle))
 
     def _hides_rows(self) -> bool:
-        return self.options.on_disconnect == "clear" and self.state in (
-            "connecting",
-            "disconnected",
-        )
+        return self.options.on_disconnect == "clear" and self._status.is_cut_off
 
     def _cut_off(self, error: PenstockError, window: RetryWindow) -> None:
         was_live = self.state == "live"
         if was_live:
             window.note_loss()
-        self.error = error
+        self._status.error = error
         self._disconnect()
         if self._halt.is_set():
             return
@@ -372,7 +373,7 @@ class RemoteTable(Live):
 
     def _fail(self) -> None:
         why = self.error or LinkLost("the link is lost")
-        self.error = RemoteError(
+        self._status.error = RemoteError(
             f"{self.target.shown} could not be reached again",
             code="E_RETRY_WINDOW",
             detail=f"{why.code}: {why.message}",
@@ -383,10 +384,7 @@ class RemoteTable(Live):
 
     def _become(self, state: State) -> None:
         with self._lock:
-            if self.state != "failed" or state == "closed":
-                self.state = state
-            if state == "live":
-                self.error = None
+            self._status.become(state)
             self._lock.notify_all()
 
     def _disconnect(self) -> None:

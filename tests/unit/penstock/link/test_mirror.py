@@ -361,12 +361,12 @@ def test_a_display_of_a_table_that_has_failed_says_why(
     side: FarSide, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notebook = PlayedNotebook().install(monkeypatch)
-    table = opened(Description(0, "", "", READINGS.columns), start=False)
-    table.state = "failed"
-    table.error = RemoteError("it <b>could not</b> be reached again")
+    side.errors["connect"] = LinkLost("down")
+    table = opened(Description(0, "", "", READINGS.columns), retry_window_ms=0)
+    table.wait(lambda t: t.state == "failed")
     with pytest.raises(RemoteError, match="reached again"):
         table.display()
-    assert "failed (it &lt;b&gt;could not&lt;/b&gt; be reached" in notebook.drawn[-1]
+    assert "failed (q/t could not be reached again)" in notebook.drawn[-1]
 
 
 class Deployment:
