@@ -20,17 +20,14 @@ import pyarrow as pa
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import connect
 
+from penstock.client.frame_answers import FrameAnswers
 from penstock.client.gateway import Gateway
 from penstock.client.values import to_json
 from penstock.client.wire import Rows, chunks, is_objects, to_stream, to_table
-from penstock.errors import AuthError, BusError, PenstockError, RemoteError, SchemaError
-from penstock.remote_errors import error_of
+from penstock.errors import AuthError, PenstockError, RemoteError, SchemaError
 
 #: rows of one frame; larger writes are cut
 FRAME_ROWS = 10_000
-#: refused frames that an error's text names; `Writer.refused` has all
-_NAMED = 10
-
 #: a frame without its number: how many rows it has, and how it is made
 _Frame = tuple[int, Callable[[int], str | bytes]]
 
@@ -50,15 +47,6 @@ class Writer:
         self._table = table
         self._qualify = qualify
         self._timeout = gateway.timeout
-        self._lock = threading.Condition()
-        self._sent = self._answered = 0
-        #: rows that Kafka has on all replicas
-        self.acked = 0
-        #: (number, reason) of every frame that was refused
-        self.refused: list[tuple[int | None, PenstockError]] = []
-        #: how many of them were told
-        self._told = 0
-        self._broken: PenstockError | None = None
         self._closed = False
         try:
             self._socket = connect(
@@ -82,9 +70,21 @@ class Writer:
             raise RemoteError(
                 f"the gateway at {gateway.url} cannot be reached", detail=type(broken).__name__
             ) from broken
-        self._window = min(window or hello["window"], hello["window"])
+        self._answers = FrameAnswers(
+            min(window or hello["window"], hello["window"]), gateway.timeout
+        )
         self._reader = threading.Thread(target=self._read, name="penstock-writer", daemon=True)
         self._reader.start()
+
+    @property
+    def acked(self) -> int:
+        """Rows that Kafka has on all replicas."""
+        return self._answers.acked
+
+    @property
+    def refused(self) -> list[tuple[int | None, PenstockError]]:
+        """(number, reason) of every frame that was refused."""
+        return self._answers.refused
 
     def write(
         self, rows: Rows, table: str | None = None, *, idempotency_key: str | None = None
@@ -108,12 +108,11 @@ class Writer:
         )
         total = sum(count for count, _ in frames)
         sent = 0
-        first = self._sent + 1
+        first = self._answers.sent + 1
         try:
-            with self._lock:
-                self._tell(self._broken)
+            self._answers.require_good()
             for count, make in frames:
-                self._send(make(self._next_number()))
+                self._send(make(self._answers.next_number()))
                 sent += count
         except PenstockError as error:
             words = (
@@ -130,18 +129,8 @@ class Writer:
         """Wait for all answers; the rows acked so far. Raises PenstockError when frames were
         refused or answers do not come.
         """
-        with self._lock:
-            done = self._lock.wait_for(
-                lambda: self._answered >= self._sent or self._broken is not None, self._timeout
-            )
-            self._tell(self._broken if self._answered < self._sent else None)
-            if not done:
-                raise BusError(
-                    f"{self._sent - self._answered} frames have no answer",
-                    detail=f"after {self._timeout:g} s",
-                    retryable=True,
-                )
-            return self.acked
+        self._answers.wait_for_all()
+        return self.acked
 
     def close(self) -> None:
         """Close the connection without waiting for answers."""
@@ -164,78 +153,22 @@ class Writer:
         finally:
             self.close()
 
-    def _next_number(self) -> int:
-        """Wait for room in the window; return the number of the next frame."""
-        with self._lock:
-            done = self._lock.wait_for(
-                lambda: self._sent - self._answered < self._window or self._broken is not None,
-                self._timeout,
-            )
-            if self._broken is not None:
-                raise self._broken
-            if not done:
-                raise BusError(
-                    "the gateway answers no frame",
-                    detail=f"after {self._timeout:g} s",
-                    retryable=True,
-                )
-            self._sent += 1
-            return self._sent
-
-    def _tell(self, broken: PenstockError | None) -> None:
-        """With the lock held: raise what has not been told."""
-        fresh = self.refused[self._told :]
-        self._told = len(self.refused)
-        if not fresh:
-            if broken is not None:
-                raise broken
-            return
-        words = "; ".join(f"frame {number}: {error.message}" for number, error in fresh[:_NAMED])
-        if len(fresh) > 1:
-            words = f"{len(fresh)} frames were refused: {words}"
-        if len(fresh) > _NAMED:
-            words += f"; and {len(fresh) - _NAMED} more"
-        if broken is not None:
-            words += f"; {broken.message}"
-        first = fresh[0][1]
-        raise type(first)(words, code=first.code, detail=first.detail, hint=first.hint)
-
     def _send(self, frame: str | bytes) -> None:
         try:
             self._socket.send(frame)
         except ConnectionClosed as lost:
-            raise self._loss(lost) from lost
+            raise self._answers.loss(lost) from lost
 
     def _read(self) -> None:
         try:
             for text in self._socket:
-                self._take(json.loads(text))
+                self._answers.take(json.loads(text))
         except (ConnectionClosed, ValueError) as lost:
             reason: Exception = lost
         else:
             reason = ConnectionError("closed")
-        with self._lock:
-            if not self._closed:
-                self._broken = self._loss(reason)
-            self._lock.notify_all()
-
-    def _take(self, answer: dict[str, Any]) -> None:
-        with self._lock:
-            self._answered += 1
-            if "ack" in answer:
-                self.acked += int(answer["rows"])
-            else:
-                self.refused.append((answer.get("nack"), error_of(answer["error"])))
-            self._lock.notify_all()
-
-    def _loss(self, reason: Exception) -> PenstockError:
-        open_ = self._sent - self._answered
-        hint = "write them again under the same idempotency keys"
-        return RemoteError(
-            f"the connection is lost; {open_} frames have no answer",
-            detail=str(reason)[:200],
-            hint=hint,
-        )
+        if not self._closed:
+            self._answers.lose(reason)
 
 
 def _key(key: str | None, part: int, rows: int) -> str | None:
