@@ -64,7 +64,7 @@ class GatewayParts:
             self.backends,
             self._access,
             children,
-            self.writes.publisher.note_own,
+            self.writes.publisher.confirmed.note_own,
             loop,
             self._clock,
         )

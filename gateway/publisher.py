@@ -18,12 +18,12 @@ from collections.abc import Callable, Sequence
 
 from gateway import notices
 from gateway.coalescer import PendingWrite
+from gateway.confirmed import ConfirmedRows
 from gateway.flush import RowFlush, WriteOutcome
 from gateway.idempotency import Ledger, Receipt
 from gateway.layout import RowLayout
 from gateway.row_batches import RowBatches, internal_error
 from gateway.write_queue import WriteQueue
-from penstock.bus import Offsets
 from penstock.bus import Publisher as Bus
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError, PenstockError
@@ -66,20 +66,9 @@ class RowPublisher:
         self._busy_since: float | None = None
         #: why Kafka cannot be reached; None while it can, as far as is known
         self.down: str | None = None
-        #: (topic, partition) → offset of the newest record acked here: what a read of one's own
-        #: writes waits for
-        self.acked: dict[tuple[str, int], int] = {}
-        #: counts acked rows; for metrics
-        self.rows = 0
-        #: told how many seconds Kafka took to confirm what was sent together
-        self.on_confirmed: Callable[[float], object] = _ignore
+        self.confirmed = ConfirmedRows()
         self._thread = threading.Thread(target=self._run, name="rows", daemon=True)
         self._thread.start()
-
-    def note_own(self, offsets: Offsets) -> None:
-        """Let reads that follow wait for these records, which another part of the gateway wrote."""
-        for at, offset in offsets.items():
-            self.acked[at] = max(offset, self.acked.get(at, 0))
 
     def write(self, write: PendingWrite) -> asyncio.Future[Receipt]:
         """Queue one write. Raises OverloadError or BusError at once when it cannot be taken."""
@@ -195,10 +184,10 @@ class RowPublisher:
 
         def settle(outcomes: list[tuple[PendingWrite, WriteOutcome]]) -> None:
             self._gate.leave(topic)
-            self.on_confirmed(self._clock.monotonic() - sent)
+            self.confirmed.on_seconds(self._clock.monotonic() - sent)
             self._settle(outcomes)
 
-        flush = RowFlush(len(records), receipts, settle, self.acked)
+        flush = RowFlush(len(records), receipts, settle, self.confirmed.offsets)
         for partition, value in records:
             try:
                 self._bus.send(topic, value, partition=partition, on_delivery=flush.count)
@@ -208,7 +197,7 @@ class RowPublisher:
     def _settle(self, outcomes: list[tuple[PendingWrite, WriteOutcome]]) -> None:
         """Answer the writes of a flush whose records have all come back (in the bus's thread)."""
         for write, outcome in outcomes:
-            self.rows += outcome.rows if isinstance(outcome, Receipt) else 0
+            self.confirmed.rows += outcome.rows if isinstance(outcome, Receipt) else 0
             if write.claim is not None and isinstance(outcome, Receipt):
                 self._ledger.finish(write.claim, write.digest, outcome)
         self._finish(outcomes)
@@ -217,10 +206,6 @@ class RowPublisher:
         self._queue.release(write for write, _ in outcomes)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(_resolve, outcomes)
-
-
-def _ignore(_: float) -> None:
-    return
 
 
 def _resolve(outcomes: Sequence[tuple[PendingWrite, WriteOutcome]]) -> None:

@@ -37,7 +37,7 @@ class WritePath:
             backends.admin,
             backends.bootstrap,
             backends.name,
-            lambda t, p: self.publisher.acked.get((t, p)),
+            lambda t, p: self.publisher.confirmed.offsets.get((t, p)),
         )
         self.publisher = RowPublisher(
             backends.rows,
@@ -66,14 +66,14 @@ class WritePath:
             "Rows that Kafka has confirmed since the start",
             registry=registry,
         )
-        rows.set_function(lambda: self.publisher.rows)
+        rows.set_function(lambda: self.publisher.confirmed.rows)
         took = Histogram(
             "penstock_gateway_ack_seconds",
             "From sending rows to Kafka until it has confirmed them",
             buckets=SECONDS,
             registry=registry,
         )
-        self.publisher.on_confirmed = took.observe
+        self.publisher.confirmed.on_seconds = took.observe
 
     def start(self) -> None:
         self._halts.start()
@@ -91,10 +91,8 @@ class WritePath:
         for change in changed:
             if change.new is None or change.old is None:
                 topics |= _topics_of(change)
-        if not topics:
-            return
-        for place in [p for p in list(self.publisher.acked) if p[0] in topics]:
-            self.publisher.acked.pop(place, None)
+        if topics:
+            self.publisher.confirmed.forget(topics)
 
 
 def _topics_of(change: Changed) -> set[str]:

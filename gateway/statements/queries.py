@@ -125,7 +125,7 @@ class ReadStatements:
             home = names.database_of(topic)
             return home in shared and (names.has_own(topic) or topic == shared[home])
 
-        return {at: o for at, o in self._publisher.acked.items() if counts(at[0])}
+        return {at: o for at, o in self._publisher.confirmed.offsets.items() if counts(at[0])}
 
     def _stream_tables_of(self, named: Sequence[tuple[str, str]]) -> list[Table]:
         """Return the stream tables among tables of these names."""

@@ -208,7 +208,7 @@ class WriteStatements:
         where = await asyncio.to_thread(
             self._removal.delete_rows, layout, tables, wanted.low, wanted.high
         )
-        self._publisher.note_own(where)
+        self._publisher.confirmed.note_own(where)
         return Affected(0)
 
 

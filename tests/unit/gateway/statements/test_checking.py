@@ -106,7 +106,7 @@ async def test_nothing_is_done(checked: Checked, text: str) -> None:
     before = len(checked.gateway.writer.changes)
     assert await checked.columns(text) is None
     assert len(checked.gateway.writer.changes) == before
-    assert checked.statements.rows("p") == [] and checked.statements.publisher.rows == 0
+    assert checked.statements.rows("p") == [] and checked.statements.publisher.confirmed.rows == 0
 
 
 async def test_use_counts_for_what_stands_behind_it(checked: Checked) -> None:

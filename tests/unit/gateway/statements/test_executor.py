@@ -43,8 +43,11 @@ async def test_rows_of_several_tables_are_inserted(statements: Statements) -> No
     answer = await statements.run("INSERT INTO p VALUES (1, 10) (2, 20) c1 VALUES (1, 30)")
     assert answer == Affected(3)
     assert statements.rows("p") == [10, 20] and statements.rows("met") == [30]
-    assert statements.publisher.rows == 3
-    assert sum(statements.publisher.acked.values()) >= 0 and statements.publisher.acked
+    assert statements.publisher.confirmed.rows == 3
+    assert (
+        sum(statements.publisher.confirmed.offsets.values()) >= 0
+        and statements.publisher.confirmed.offsets
+    )
     assert statements.publisher.pending == (0, 0)
 
 
@@ -155,7 +158,7 @@ async def test_deletes_are_control_records_at_their_place(statements: Statements
     await statements.run("DELETE FROM p WHERE ts >= 5 AND ts <= 9")
     made = [c for _, c in statements.gateway.controls("in.d") if c.kind == "delete"]
     assert [(c.kind, c.tables, c.low, c.high) for c in made] == [("delete", ("p",), 5, 9)]
-    assert statements.publisher.acked, "a SELECT that follows waits for it"
+    assert statements.publisher.confirmed.offsets, "a SELECT that follows waits for it"
 
 
 # -------------------------------------------------------------------- questions
@@ -166,7 +169,7 @@ async def test_a_select_waits_for_what_was_acked_here(statements: Statements) ->
     assert (await statements.run("SELECT a FROM p")).to_pydict() == {"n": [1]}
     ((user, sql, after),) = statements.store.asked
     assert (user, sql) == (ROOT, "SELECT a FROM p")
-    assert after == statements.publisher.acked and after
+    assert after == statements.publisher.confirmed.offsets and after
     await statements.run("SELECT a FROM other.p")
     assert statements.store.asked[-1][2] == {}
 
