@@ -2,9 +2,7 @@
 passes rows on to their leaders.
 
 Who leads and where nodes are it learns from their keys in Redis; who asks is told of the tables
-they may see. Rows that come in over SQL, HTTP, WebSocket or line protocol are checked here like
-those of any table, and written by one producer per table, so a change of the leader loses and
-doubles nothing. A table that somebody subscribes to is not dropped.
+they may see. Rows are `stream_table_rows.py`'s. A table that somebody subscribes to is not dropped.
 """
 
 from __future__ import annotations
@@ -14,31 +12,26 @@ import base64
 import ssl
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
-import polars as pl
-import pyarrow as pa
 import redis
 from aiohttp import web
 
-from gateway import http, row_checks
+from gateway import http
 from gateway.coalescer import PendingWrite
 from gateway.guard import RequestGuard, user_of
 from gateway.idempotency import Receipt
-from gateway.row_batches import frame_of
+from gateway.stream_table_rows import StreamTableRows
 from penstock.auth.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
 from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
-from penstock.client.appender import Appender
 from penstock.client.nodes import Nodes
 from penstock.config.raft import GROUPS, Group, RaftGroups
 from penstock.coordination.presence import Presence, Registry
 from penstock.errors import BusError, CatalogError, PenstockError, RemoteError
-from penstock.runtime import vital
 from penstock.runtime.clock import Clock
-from penstock.sql.plan import TICKS_PER_SECOND, Duration
+from penstock.sql.plan import Duration
 from penstock.sql.statements import StreamTableSettings
 
 _ENABLE = "`penstock up --nodes 3` sets both; see docs/ha-tables.md"
@@ -68,7 +61,6 @@ class StreamTableGroups:
         self.groups = groups
         self._catalog = catalog
         self._clock = clock
-        self._loop = loop
         self._timeout = timeout
         self._registry = Registry(client, 1.0)
         basic = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -78,16 +70,11 @@ class StreamTableGroups:
             among_nodes=True,
             context=context,
         )
-        self._appenders: dict[int, Appender] = {}
-        self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(4, "stream-tables")
+        self._rows = StreamTableRows(self._nodes, catalog, clock, loop, timeout)
         self._never = threading.Event()
-        self._running: set[asyncio.Task[None]] = set()
 
     def close(self) -> None:
-        for appender in self._appenders.values():
-            appender.abandon()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._rows.close()
         self._nodes.close()
 
     # ---------------------------------------------------------------- what there is
@@ -204,72 +191,9 @@ class StreamTableGroups:
 
         return [web.get("/v1/groups", guard.wrap(groups))]
 
-    # ---------------------------------------------------------------- rows
-
     def write(self, write: PendingWrite, key: str | None) -> asyncio.Future[Receipt]:
         """Have the leader write rows; with *key*, only if that is new."""
-
-        async def run() -> None:
-            try:
-                sent = await self._loop.run_in_executor(self._threads, self._submit, write, key)
-                write.done.set_result(Receipt(await asyncio.wrap_future(sent)))
-            except PenstockError as error:
-                if not write.done.done():
-                    write.done.set_exception(error)
-            except vital.FAULTS as bug:
-                if not write.done.done():
-                    write.done.set_exception(
-                        BusError(
-                            "the rows could not be written",
-                            code="E_INTERNAL",
-                            detail=type(bug).__name__,
-                        )
-                    )
-
-        task = self._loop.create_task(run())
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        return write.done
-
-    def _submit(self, write: PendingWrite, key: str | None) -> Future[int]:
-        layout = write.layout
-        frame = frame_of(layout, write)
-        now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
-        row_checks.check(layout, frame, now)
-        data = _arrow(frame.select(c.name for c in layout.columns))
-        table = self._catalog().table_by_id(layout.table_id)
-        if table is None or table.replicated is None:
-            raise CatalogError(f'table "{layout.table}" was dropped', code="E_NO_TABLE")
-        return self._appender(table).submit(data) if key is None else self._once(table, data, key)
-
-    def _appender(self, table: Table) -> Appender:
-        assert table.replicated is not None
-        with self._lock:
-            found = self._appenders.get(table.id)
-            if found is None:
-                found = Appender(
-                    self._nodes,
-                    f"{table.database}.{table.name}",
-                    table.replicated.group,
-                    patience=self._timeout,
-                )
-                self._appenders[table.id] = found
-            return found
-
-    def _once(self, table: Table, data: pa.Table, key: str) -> Future[int]:
-        """Send a write under an idempotency key: the only one of a producer named by it."""
-        assert table.replicated is not None
-        name = f"{table.database}.{table.name}"
-        appender = Appender(
-            self._nodes,
-            name,
-            table.replicated.group,
-            patience=self._timeout,
-            producer=f"k:{key}"[:128],
-        )
-        sent = appender.submit(data)
-        sent.add_done_callback(lambda _: appender.abandon())
-        return sent
+        return self._rows.write(write, key)
 
 
 def replication_of(group: int, o: StreamTableSettings) -> Replicated:
@@ -321,7 +245,3 @@ def options_of(table: Replicated) -> StreamTableSettings:
         Duration(purge.every_ms, "a") if purge else None,
         Duration(purge.keep_ms, "a") if purge else None,
     )
-
-
-def _arrow(frame: pl.DataFrame) -> pa.Table:
-    return frame.to_arrow(compat_level=pl.CompatLevel.oldest())

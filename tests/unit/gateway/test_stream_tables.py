@@ -115,7 +115,7 @@ def make(monkeypatch: pytest.MonkeyPatch, groups: RaftGroups = GROUPS, loop: Any
     Appender.made = []
     nodes = Nodes()
     monkeypatch.setattr("gateway.stream_tables.Nodes", lambda *_, **__: nodes)
-    monkeypatch.setattr("gateway.stream_tables.Appender", Appender)
+    monkeypatch.setattr("gateway.stream_table_rows.Appender", Appender)
     made = Here(groups, loop)
     made.nodes = nodes
     return made
