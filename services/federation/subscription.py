@@ -7,9 +7,8 @@ of a child table come as messages of their own, at their place among the rows.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +18,15 @@ import pyarrow as pa
 
 from penstock.catalog.model import Table
 from penstock.catalog.stored import present
-from penstock.errors import CatalogError
 from penstock.feeds.cursor import Cursor, TokenError
 from penstock.feeds.feed import Slice
-from penstock.link.description import Description
-from penstock.link.selection import Selection, compile_selection
 from penstock.records import ControlRecord
 from penstock.sql.plan import Column
-from penstock.types import ColumnType
+from services.federation.followed_select import FollowedSelect
 from services.federation.records import FoundRecords, records_of
 
 #: rows of one message
 FRAME_ROWS = 50_000
-_PLACE = (Column("_offset", ColumnType("BIGINT")), Column("_row", ColumnType("BIGINT")))
 
 
 @dataclass(frozen=True)
@@ -59,63 +54,13 @@ class LinkSubscription:
     """Rows of one table that pass a SELECT. `cursor` is where it stands."""
 
     def __init__(
-        self,
-        cursor: Cursor,
-        table_id: int,
-        child: str | None,
-        sql: str,
-        timezone: str,
-        now: int,
-        table: Callable[[], Table | None],
-        *,
-        partitions: int,
-        positions: bool,
-        cycles: bool,
+        self, cursor: Cursor, table_id: int, select: FollowedSelect, *, cycles: bool
     ) -> None:
-        """`table` gives the present definition; *partitions*: of the topic that is read, which may
-        be about to end.
-
-        Raises:
-            SqlError: the SELECT does not fit the table.
-        """
+        """*cycles*: a batch of rows is one update cycle."""
         self.cursor = cursor
         self._id = table_id
-        self._child = child
-        self._table = table
-        self._sql = sql
-        self._timezone = timezone
-        self._now = now
-        self._positions = positions
+        self.select = select
         self._cycles = cycles
-        self.partitions = partitions
-        self._versions: tuple[int, ...] = ()
-        self.source: Description
-        self.selection: Selection
-        self.refresh()
-
-    def refresh(self) -> bool:
-        """Follow ALTER TABLE; whether the definition is another. Raises CatalogError when the table
-        is gone, SqlError when a column is.
-        """
-        table = self._table()
-        if table is None:
-            raise CatalogError("the table was dropped", code="E_NO_TABLE")
-        versions = (*table.schema_ids, self.partitions)
-        if versions == self._versions:
-            return False
-        self.source = dataclasses.replace(
-            Description.of(table, self._child), partitions=self.partitions
-        )
-        self.selection = compile_selection(self._sql, self.source, self._timezone, self._now)
-        changed = bool(self._versions)
-        self._versions = versions
-        system = (
-            Column("_op", ColumnType("TINYINT")),
-            Column("tbname", ColumnType("VARCHAR", 192)),
-            Column("_time", table.columns[0].type),
-        )
-        self._columns = (*system, *(_PLACE if self._positions else ()), *self.selection.outputs)
-        return changed
 
     def token(self) -> str:
         return f"{self._id}.{self.cursor.token()}"
@@ -124,18 +69,17 @@ class LinkSubscription:
         return Out(
             {
                 "type": "schema",
-                "table": self.source.to_json(),
-                "columns": [c.name for c in self.selection.outputs],
+                "table": self.select.source.to_json(),
+                "columns": [c.name for c in self.select.selection.outputs],
             }
         )
 
     def take(self, piece: Slice) -> list[Out]:
         """Messages for a slice; moves the cursor."""
-        out = [self.schema_message()] if self.refresh() else []
+        out = [self.schema_message()] if self.select.refresh() else []
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
-        table = self._table()
-        assert table is not None
+        table = self.select.table()
         found = records_of(piece, table)
         offsets = piece.batch.offsets
         first = int(np.searchsorted(offsets, start))
@@ -188,24 +132,24 @@ class LinkSubscription:
         return self._stamp(partition, list(self._messages(rows)))
 
     def _messages(self, rows: pl.DataFrame) -> Iterator[Out]:
-        if self._child is not None and rows.height:
-            rows = rows.filter(pl.col("tbname").str.to_lowercase() == self._child.lower())
+        child = self.select.child
+        if child is not None and rows.height:
+            rows = rows.filter(pl.col("tbname").str.to_lowercase() == child.lower())
         if not rows.height:
             return
-        passed = self.selection.apply(rows.with_row_index("_place"))
+        selection = self.select.selection
+        passed = selection.apply(rows.with_row_index("_place"))
         if self._cycles and passed.height:
             # a batch is one cycle, whatever of it passes
-            batch = self.selection.apply(rows.with_columns(_row=pl.col("_at").cast(pl.UInt32)))[
-                "_row"
-            ]
+            batch = selection.apply(rows.with_columns(_row=pl.col("_at").cast(pl.UInt32)))["_row"]
             lengths = batch.rle().struct.field("len").to_list()
-            yield Out(
-                {"type": "rows", "cycles": lengths},
-                to_wire(passed, self._columns, self.source.precision),
-            )
+            yield Out({"type": "rows", "cycles": lengths}, self._to_wire(passed))
             return
         for piece in pieces(passed):
-            yield Out({"type": "rows"}, to_wire(piece, self._columns, self.source.precision))
+            yield Out({"type": "rows"}, self._to_wire(piece))
+
+    def _to_wire(self, rows: pl.DataFrame) -> pa.Table:
+        return to_wire(rows, self.select.columns, self.select.source.precision)
 
 
 def _between(rows: pl.DataFrame, low: int, high: int | None) -> pl.DataFrame:

@@ -69,7 +69,7 @@ class SubscriptionPump:
                 if following is not None:
                     listening.close()
                     listening = await self._feeds.listen(following)
-                    self._subscription.partitions = len(listening.feed.partitions)
+                    self._subscription.select.partitions = len(listening.feed.partitions)
                     quiet = False
                 now = time.monotonic()
                 if now - said_at >= _TOKEN_SECONDS:

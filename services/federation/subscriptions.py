@@ -22,6 +22,7 @@ from penstock.outbound.reach import Outbound
 from penstock.repartition import readers
 from services.federation import relay
 from services.federation.channel import LinkChannel
+from services.federation.followed_select import FollowedSelect
 from services.federation.lookup import TableLookup, TableOrChild
 from services.federation.scope import NamedQuery
 from services.federation.settings import FederationSettings
@@ -97,19 +98,17 @@ class LinkSubscriptions:
         cursor = begin(start, table.id, feed.ends(), feed.beginnings())
         if start not in ("latest", "earliest"):
             feed, cursor = await self._resume(feed, cursor)
-        subscription = LinkSubscription(
-            cursor,
-            table.id,
-            child,
+        select = FollowedSelect(
             str(request["sql"]),
+            lambda: self._catalog.catalog.table_by_id(table.id),
+            child,
             str(request.get("timezone") or "UTC"),
             time.time_ns(),
-            lambda: self._catalog.catalog.table_by_id(table.id),
             partitions=len(feed.partitions),
             positions=bool(request.get("positions")),
-            cycles=bool(request.get("cycles")),
         )
-        return feed, subscription
+        cycles = bool(request.get("cycles"))
+        return feed, LinkSubscription(cursor, table.id, select, cycles=cycles)
 
     async def _resume(self, present: Feed, cursor: Cursor) -> tuple[Feed, Cursor]:
         """Return where a token goes on: in the topic that it is of, which may be of an earlier
