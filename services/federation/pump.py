@@ -40,26 +40,34 @@ log = get(__name__)
 
 
 @dataclass(frozen=True)
+class PumpSource:
+    """What a pump reads: a SELECT over one shard of the source, in the source's own names."""
+
+    addresses: tuple[Address, ...]
+    sql: str
+    database: str
+    timezone: str
+    #: where it begins to read
+    begin: str
+    #: the source has one shard only
+    alone: bool = True
+    #: what a place in the source's log is of, for people: a topic, or an external stream
+    origin: str = ""
+
+
+@dataclass(frozen=True)
 class Job:
-    """What one pump does: `sql` is in the source's own names."""
+    """What one pump does."""
 
     view: str
     view_id: int
     created: int
     shard: int
-    source: tuple[Address, ...]
-    sql: str
-    database: str
-    timezone: str
+    source: PumpSource
     target: TablePlace
-    begin: str
     #: id of this deployment
     deployment: str
-    #: the source has one shard only
-    alone: bool = True
     on_error: Literal["retry", "stop", "drop"] = "retry"
-    #: what a place in the source's log is of, for people: a topic, or an external stream
-    origin: str = ""
     #: how often RESUME had been said
     resumed: int = 0
 
@@ -89,7 +97,7 @@ class Pump(Persistent):
         self._misfits = Misfits(
             job.view,
             job.view_id,
-            job.origin,
+            job.source.origin,
             stop=job.on_error == "stop",
             dead=dead,
             patience=settings.ack_seconds,
@@ -124,9 +132,9 @@ class Pump(Persistent):
         job = self.job
         wait = self._settings.connect_seconds
         with connect_any(
-            job.source, timeout=wait, ping_seconds=self._settings.ping_seconds
+            job.source.addresses, timeout=wait, ping_seconds=self._settings.ping_seconds
         ) as source:
-            targets = Targets(job.target, job.alone, wait, self._settings.ping_seconds)
+            targets = Targets(job.target, job.source.alone, wait, self._settings.ping_seconds)
             try:
                 self._carry(source, targets)
             finally:
@@ -205,11 +213,15 @@ class Pump(Persistent):
 
     def _subscribe(self, source: Link) -> tuple[Channel, dict[str, object]]:
         """From where the note says; a source that was made anew is read from its beginning."""
-        job = self.job
-        start = self._read_note() or job.begin
+        wanted = self.job.source
+        start = self._read_note() or wanted.begin
         for start_at in (start, "earliest"):
             channel = source.subscribe(
-                job.sql, job.database, start=start_at, positions=True, timezone=job.timezone
+                wanted.sql,
+                wanted.database,
+                start=start_at,
+                positions=True,
+                timezone=wanted.timezone,
             )
             try:
                 return channel, channel.expect("subscribed", self._settings.ack_seconds).header
@@ -217,7 +229,8 @@ class Pump(Persistent):
                 if error.code != TokenError.code or start_at == "earliest":
                     raise
                 log.warning(
-                    "the source was made anew; the view begins at its beginning", view=job.view
+                    "the source was made anew; the view begins at its beginning",
+                    view=self.job.view,
                 )
         raise AssertionError("unreachable")
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import redis
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry
 
-from penstock import foreign, names
+from penstock import foreign
 from penstock.auth.access import Access
 from penstock.bus import Admin, Publisher
 from penstock.catalog.model import External, Table, View
@@ -31,18 +28,17 @@ from penstock.outbound.reach import Outbound
 from penstock.runtime import vital
 from penstock.runtime.log import get
 from services.federation.appenders import Appenders
-from services.federation.inflow import Inflow
+from services.federation.inflows import Inflows
 from services.federation.persistent import Persistent, Report
-from services.federation.pump import Job, Pump
+from services.federation.pump import Job, Pump, PumpSource
 from services.federation.settings import FederationSettings
 from services.federation.targets import TablePlace
+from services.federation.view_reports import ViewReports
 
 log = get(__name__)
 _EVERY = 0.25
 #: while nothing runs: the catalog says when that changes
 _REST = 1.0
-#: of a pump, the worst first
-_STATES = ("stopped", "error", "retrying", "starting")
 
 
 class Views(threading.Thread):
@@ -58,34 +54,25 @@ class Views(threading.Thread):
         registry: CollectorRegistry,
     ) -> None:
         super().__init__(name="views", daemon=True)
-        self._appenders = appenders
         self._bus = bus
-        self._inflows: dict[int, Inflow] = {}
         self._settings = settings
         self._catalog = catalog
-        self._redis = client
         self._directory = settings.data_dir / "federation"
         self._outbound = Outbound(settings, Access(lambda: catalog.catalog, settings.user))
-        self._home = foreign.Home(
+        home = foreign.Home(
             Admin(
                 settings.kafka_bootstrap,
                 client_id="federation-home",
                 timeout=settings.connect_seconds,
             ).cluster
         )
+        self._inflows = Inflows(settings, catalog, appenders, bus, self._outbound, home)
         self.deployment = deployment_id(self._directory)
         self._pumps: dict[tuple[int, int], Pump] = {}
         #: pumps that were told to stop
         self._ending: dict[tuple[int, int], Pump] = {}
         self._halt = threading.Event()
-        self._said: dict[int, dict[str, str]] = {}
-        self._behind = Gauge(
-            "penstock_federation_behind_seconds",
-            "Since a view or mirror had all there was",
-            ["view"],
-            registry=registry,
-        )
-        self._shown: set[str] = set()
+        self._reports = ViewReports(client, registry)
 
     def stop(self) -> None:
         self._halt.set()
@@ -93,7 +80,7 @@ class Views(threading.Thread):
         running: list[Persistent] = [
             *self._pumps.values(),
             *self._ending.values(),
-            *self._inflows.values(),
+            *self._inflows.all(),
         ]
         for pump in running:
             pump.stop()
@@ -113,7 +100,7 @@ class Views(threading.Thread):
         """Follow the catalog, and say how things are; called by the thread."""
         try:
             self._follow()
-            self._follow_topics()
+            self._inflows.follow(self._reports.forget)
             self._tell()
         except redis.RedisError as down:
             log.warning("views cannot be reported", reason=str(down))
@@ -154,34 +141,13 @@ class Views(threading.Thread):
             pump = self._ending.pop(key)
             if key[0] not in views:
                 pump.forget()
-                self._said.pop(key[0], None)
-                self._redis.delete(names.view_status(key[0]))
+                self._reports.forget(key[0])
 
     def _say_paused(self, views: dict[int, View]) -> None:
         busy = {view_id for view_id, _ in (*self._pumps, *self._ending)}
         for view in views.values():
             if view.status == "paused" and view.id not in busy:
-                self._say(view.id, {"state": "paused"})
-
-    def _follow_topics(self) -> None:
-        catalog = self._catalog.catalog
-        wanted = {t.id: t for t in catalog.tables() if t.foreign}
-        for table_id in self._inflows.keys() - wanted.keys():
-            self._inflows.pop(table_id).stop()
-            self._said.pop(table_id, None)
-            self._redis.delete(names.view_status(table_id))
-        for table_id in wanted.keys() - self._inflows.keys():
-            present = partial(catalog.table_by_id, table_id)
-            self._inflows[table_id] = Inflow(
-                wanted[table_id],
-                present,
-                self._settings,
-                self._appenders,
-                self._bus,
-                self._outbound,
-                self._home,
-            )
-            self._inflows[table_id].start()
+                self._reports.say(view.id, {"state": "paused"})
 
     def _job(self, view: View, shard: int) -> Job | None:
         source = self._catalog.catalog.by_id(view.source_id)
@@ -200,16 +166,18 @@ class Views(threading.Thread):
             view.id,
             view.created,
             shard,
-            origin.shards[shard],
-            point_at(select, origin.database, origin.name),
-            origin.database,
-            view.timezone,
+            PumpSource(
+                origin.shards[shard],
+                point_at(select, origin.database, origin.name),
+                origin.database,
+                view.timezone,
+                view.begin[shard],
+                len(view.begin) == 1,
+                _origin(source, shard),
+            ),
             place,
-            view.begin[shard],
             self.deployment,
-            len(view.begin) == 1,
             view.on_error,
-            _origin(source, shard),
             view.resumed,
         )
 
@@ -226,54 +194,14 @@ class Views(threading.Thread):
         return TablePlace(tuple(places), entry.remote_database, entry.remote_name)
 
     def _tell(self) -> None:
-        """Tell Redis what SHOW VIEWS shows, and the metrics how far each is behind."""
-        now = time.time()
         reports: dict[int, list[Report]] = {}
         for (view_id, _), pump in self._pumps.items():
             reports.setdefault(view_id, []).append(pump.report)
-        reports |= {table_id: [inflow.report] for table_id, inflow in self._inflows.items()}
-        shown: set[str] = set()
-        for view_id, mine in reports.items():
-            said = _status(mine, now)
-            self._say(view_id, said)
-            entry = self._catalog.catalog.by_id(view_id)
-            if isinstance(entry, View | Table):
-                name = f"{entry.database}.{entry.name}"
-                shown.add(name)
-                self._behind.labels(name).set(float(said["behind"]))
-        for gone in self._shown - shown:
-            self._behind.remove(gone)
-        self._shown = shown
+        self._reports.tell(reports | self._inflows.reports(), self._find_name)
 
-    def _say(self, view_id: int, said: dict[str, str]) -> None:
-        if said != self._said.get(view_id):
-            fields: Any = said  # the client wants a wider type of mapping
-            self._redis.hset(names.view_status(view_id), mapping=fields)
-            self._said[view_id] = said
-
-
-def _status(reports: list[Report], now: float) -> dict[str, str]:
-    """Return what SHOW VIEWS shows of a view whose shards report this."""
-    states = {r.state for r in reports}
-    worst = next((s for s in _STATES if s in states), "running")
-    status = {
-        "state": worst,
-        "rows": str(sum(r.rows for r in reports)),
-        "error": _worst(reports),
-        "dropped": str(sum(r.dropped for r in reports)),
-    }
-    lags = [r.lag for r in reports if r.lag is not None]
-    if lags:
-        status["lag"] = str(sum(lags))
-    behind = max((now - r.level_at for r in reports), default=0.0)
-    status["behind"] = f"{behind:.1f}" if behind >= 1 else "0.0"
-    return status
-
-
-def _worst(reports: list[Report]) -> str:
-    """Return the error that somebody has to see to, before one after which it is tried again."""
-    said = [r for r in reports if r.error]
-    return next((r.error for r in said if r.state == "stopped"), said[0].error if said else "")
+    def _find_name(self, view_id: int) -> str | None:
+        entry = self._catalog.catalog.by_id(view_id)
+        return f"{entry.database}.{entry.name}" if isinstance(entry, View | Table) else None
 
 
 def _origin(source: Table | External, shard: int) -> str:

@@ -34,7 +34,7 @@ from services.federation import pump as pumping
 from services.federation import targets as targeting
 from services.federation.appender import LogAppender
 from services.federation.misfits import Unfit, describe_row
-from services.federation.pump import Job, Pump
+from services.federation.pump import Job, Pump, PumpSource
 from services.federation.settings import FederationSettings
 from services.federation.targets import TablePlace
 from tests.nightly import drawn
@@ -244,16 +244,12 @@ class World:
             9,
             5,
             0,
-            (Address("s", 0),),
-            "SELECT * FROM d.s",
-            "d",
-            "UTC",
+            PumpSource(
+                (Address("s", 0),), "SELECT * FROM d.s", "d", "UTC", "earliest", True, "in.s"
+            ),
             TablePlace(places, "d", "t"),
-            "earliest",
             "me",
-            True,
-            on_error,
-            "in.s",  # type: ignore[arg-type]
+            on_error,  # type: ignore[arg-type]
         )
         self.pump = self.started()
 

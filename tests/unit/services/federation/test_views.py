@@ -15,6 +15,7 @@ from penstock import foreign, names
 from penstock.catalog.model import FOREIGN, Table
 from penstock.link import external
 from penstock.link.address import Address
+from services.federation import inflows
 from services.federation import views as subject
 from services.federation.persistent import Report
 from services.federation.pump import Job
@@ -73,7 +74,7 @@ class Here(Deployment):
         self.pumps: list[Task] = []
         self.inflows: list[Task] = []
         monkeypatch.setattr(subject, "Pump", self._pump)
-        monkeypatch.setattr(subject, "Inflow", self._inflow)
+        monkeypatch.setattr(inflows, "Inflow", self._inflow)
         monkeypatch.setattr(subject, "Admin", lambda *_, **__: self.log)
         self.log.cluster = lambda: None
         self.redis = MemoryRedis()
@@ -109,19 +110,19 @@ def test_a_running_view_is_pumped_once(here: Here) -> None:
     (pump,) = here.pumps
     assert pump.started
     job = pump.job
-    assert (job.view, job.view_id, job.shard, job.begin, job.alone) == (
+    assert (job.view, job.view_id, job.shard, job.source.begin, job.source.alone) == (
         "d.up",
         VIEW.id,
         0,
         "x",
         True,
     )
-    assert job.origin == STABLE.topic
-    assert "meters" in job.sql
+    assert job.source.origin == STABLE.topic
+    assert "meters" in job.source.sql
     own = Address(
         here.settings.host, here.settings.port, here.settings.user, here.settings.root_password
     )
-    assert job.source == (own,)
+    assert job.source.addresses == (own,)
     assert job.target == TablePlace(((own,),), "d", "plain")
     assert job.deployment == here.views.deployment
 
@@ -133,12 +134,19 @@ def test_each_shard_of_an_external_stream_is_pumped(
     here = Here(tmp_path, monkeypatch, DATABASE, PLAIN, FAR, MIRROR)
     here.views.step()
     jobs = sorted((t.job for t in here.pumps), key=lambda j: j.shard)
-    assert [(j.shard, j.begin, j.source[0].host) for j in jobs] == [(0, "a", "h1"), (1, "b", "h2")]
-    assert {j.source[0].password for j in jobs} == {"secret"}
-    assert not any(j.alone for j in jobs)
-    assert (jobs[1].origin, jobs[1].on_error, jobs[1].resumed) == ("d.far, shard 1", "drop", 2)
-    assert (jobs[0].database, jobs[0].target.name) == ("rd", "plain")
-    assert "rt" in jobs[0].sql
+    assert [(j.shard, j.source.begin, j.source.addresses[0].host) for j in jobs] == [
+        (0, "a", "h1"),
+        (1, "b", "h2"),
+    ]
+    assert {j.source.addresses[0].password for j in jobs} == {"secret"}
+    assert not any(j.source.alone for j in jobs)
+    assert (jobs[1].source.origin, jobs[1].on_error, jobs[1].resumed) == (
+        "d.far, shard 1",
+        "drop",
+        2,
+    )
+    assert (jobs[0].source.database, jobs[0].target.name) == ("rd", "plain")
+    assert "rt" in jobs[0].source.sql
 
 
 def test_a_paused_view_stops_and_says_so_once_it_has(here: Here) -> None:
