@@ -10,32 +10,23 @@ the earliest).
 
 from __future__ import annotations
 
-import bisect
 import shutil
 import threading
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import BusError
 from penstock.runtime.log import get
-from services.tables import chunk as files
 from services.tables.chunk import Chunk, SegmentFile, join
 from services.tables.keys import TableKeys
 from services.tables.position import CopyPosition, read_position, write_position
 from services.tables.recent_rows import RecentRows, drop_older, holding, join_small
+from services.tables.segment_files import SegmentFiles, delete
 from services.tables.shape import Shape
 from services.tables.stamp import Fence, ProducerPositions
 
 log = get(__name__)
-#: small files are merged when this many lie behind each other, into one of at most that many rows …
-_MERGE = 8
-_MERGED_ROWS = 500_000
-#: … that spans at most this part of the retention time, because files are deleted whole
-_MERGED_PART = 20
-#: segments that readers have open
-_OPEN = 4
 
 
 @dataclass(frozen=True)
@@ -51,12 +42,11 @@ class Copy:
 
     def __init__(self, directory: Path, shape: Shape) -> None:
         self.shape = shape
-        self._directory = directory
         self._lock = threading.RLock()
         self._memory = RecentRows(shape)
         self._unsaved: list[Chunk] = []
         self._saving: Chunk | None = None
-        self._segments: list[SegmentFile] = []
+        self._files = SegmentFiles(directory, shape, self._lock)
         #: how far the log has been read: the next record's offset
         self.offset = 0
         self.fence = Fence()
@@ -66,7 +56,6 @@ class Copy:
         #: empty without key columns
         self.keys = TableKeys(shape.key_columns, shape.key_rule, shape.time_columns)
         self._dirty = False
-        self._open = lru_cache(maxsize=_OPEN)(SegmentFile.read)
         self._load()
 
     # ---------------------------------------------------------------- from the log
@@ -103,12 +92,10 @@ class Copy:
             self._dirty = True
 
     def _give_up(self) -> None:
-        for segment in self._segments:
-            segment.path.unlink(missing_ok=True)
+        self._files.clear()
         self._memory.clear()
         self._unsaved = []
         self._saving = None
-        self._segments = []
         self.keys.clear()
 
     # ---------------------------------------------------------------- reading
@@ -117,9 +104,9 @@ class Copy:
     def earliest(self) -> int:
         """The oldest row that can be read; `next` when there is none."""
         with self._lock:
-            firsts = [rows[0].first for rows in (self._segments, self._unsaved) if rows]
-            if self._memory.first is not None:
-                firsts.append(self._memory.first)
+            firsts = [f for f in (self._files.first, self._memory.first) if f is not None]
+            if self._unsaved:
+                firsts.append(self._unsaved[0].first)
             if self._saving is not None:
                 firsts.append(self._saving.first)
             return min(firsts, default=self.next)
@@ -145,7 +132,7 @@ class Copy:
                     raise offset_gone(row, self.earliest)
                 found = self._find(row)
             try:
-                chunk = self._open(found) if isinstance(found, SegmentFile) else found
+                chunk = self._files.open(found) if isinstance(found, SegmentFile) else found
                 return chunk.since(row).upto(row + limit)
             except FileNotFoundError:
                 continue  # merged or expired in this moment: look again
@@ -158,7 +145,7 @@ class Copy:
         saving = self._saving
         if saving is not None and saving.first <= row < saving.next:
             return saving
-        segment = self._segment(row)
+        segment = self._files.find(row)
         assert segment is not None
         return segment
 
@@ -166,10 +153,6 @@ class Copy:
         """Tell if reading *row* needs no file."""
         with self._lock:
             return row >= self.memory_first
-
-    def _segment(self, row: int) -> SegmentFile | None:
-        at = bisect.bisect_right(self._segments, row, key=lambda s: s.first) - 1
-        return self._segments[at] if at >= 0 and row < self._segments[at].next else None
 
     def resident(self) -> list[Chunk]:
         """The chunks in memory."""
@@ -179,21 +162,20 @@ class Copy:
     def meta(self) -> dict[str, Any]:
         """Sizes and positions, with the names of `client.ha.meta`."""
         with self._lock:
-            on_disk = sum(s.rows for s in self._segments)
             memory = self.next - self.memory_first
             return {
                 "totalSize": self.next,
                 "sizeInMemory": memory,
                 "memoryOffset": self.next - memory,
-                "sizeOnDisk": on_disk,
+                "sizeOnDisk": self._files.rows,
                 "diskOffset": self.earliest,
                 "retentionMinutes": self.shape.retention_ms / 60_000,
                 "cacheLimit": self.shape.cache_limit,
                 "lastLogSeqNum": self.offset - 1,
-                "persistenceDir": str(self._directory),
+                "persistenceDir": str(self._files.directory),
                 "tableId": self.shape.table_id,
                 "bytesInMemory": self._memory.bytes,
-                "files": len(self._segments),
+                "files": len(self._files),
                 "keys": len(self.keys),
             }
 
@@ -224,19 +206,15 @@ class Copy:
 
     def finish_flush(self, flush: Flush) -> None:
         """Write the file, then the position."""
-        made = (
-            files.write(self._directory, flush.chunk, self.shape.compress)
-            if flush.chunk is not None
-            else None
-        )
+        made = self._files.write(flush.chunk) if flush.chunk is not None else None
         with self._lock:
             if made is not None and self._saving is flush.chunk:
-                self._segments.append(made)
+                self._files.add(made)
             elif made is not None:
-                made.path.unlink(missing_ok=True)  # given up meanwhile
+                delete([made])  # given up meanwhile
             self._saving = None
-        write_position(self._directory, flush.position)
-        self._merge()
+        write_position(self._files.directory, flush.position)
+        self._files.merge()
 
     def undo_flush(self) -> None:
         """What was set aside waits again."""
@@ -246,54 +224,24 @@ class Copy:
             self._saving = None
             self._dirty = True
 
-    def _merge(self) -> None:
-        """Make one file of the small ones at the end."""
-        with self._lock:
-            tail = self._mergeable()
-        if len(tail) < _MERGE:
-            return
-        merged = files.write(self._directory, join([s.read() for s in tail]), self.shape.compress)
-        with self._lock:
-            if self._segments[-len(tail) :] != tail:  # retention came in between
-                merged.path.unlink(missing_ok=True)
-                return
-            self._segments[-len(tail) :] = [merged]
-        for segment in tail:
-            segment.path.unlink(missing_ok=True)
-
-    def _mergeable(self) -> list[SegmentFile]:
-        """Return the files at the end that may become one."""
-        tail: list[SegmentFile] = []
-        for segment in reversed(self._segments):
-            rows = sum(s.rows for s in tail)
-            span = (tail[0].newest - segment.oldest) if tail else 0
-            too_many = rows + segment.rows > _MERGED_ROWS
-            if too_many or span * _MERGED_PART > self.shape.retention_ms:
-                break
-            tail.append(segment)
-        tail.reverse()
-        return tail
-
     def expire(self, now: int) -> int:
         """Drop rows appended before *now* (ms) less the retention time; return how many."""
         before = now - self.shape.retention_ms
         with self._lock:
             start = self.earliest
-            old = [s for s in self._segments if s.newest < before]
-            del self._segments[: len(old)]
+            old = self._files.take_older(before)
             self._memory.expire(before)
             drop_older(self._unsaved, before)
             earliest = self.earliest
             self.keys.forget_before(earliest)
-        for segment in old:
-            segment.path.unlink(missing_ok=True)
+        delete(old)
         return earliest - start
 
     def remove(self) -> None:
         """The table is gone: delete its files."""
         with self._lock:
             self._give_up()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        shutil.rmtree(self._files.directory, ignore_errors=True)
 
     # ---------------------------------------------------------------- position
 
@@ -305,46 +253,34 @@ class Copy:
         """Begin where the files end; files of another table of this name, or damaged ones, only
         mean reading more of the log.
         """
-        self._directory.mkdir(parents=True, exist_ok=True)
+        directory = self._files.directory
+        directory.mkdir(parents=True, exist_ok=True)
         try:
-            position = read_position(self._directory, self.shape.table_id)
+            position = read_position(directory, self.shape.table_id)
         except (OSError, ValueError, KeyError, TypeError) as absent:
             if not isinstance(absent, FileNotFoundError):
                 log.warning(
                     "the copy on disk cannot be used and is made anew",
                     reason=str(absent),
-                    directory=str(self._directory),
+                    directory=str(directory),
                 )
-            shutil.rmtree(self._directory, ignore_errors=True)
-            self._directory.mkdir(parents=True)
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True)
             return
-        self._segments = self._usable_segments(position.next)
+        self._files.load(position.next)
         self.offset = position.offset
         self.next = position.next
         self.fence = position.fence
         self.producers = ProducerPositions(self.shape.max_producers, position.producers)
         self._fill_memory()
         if self.shape.key_columns:
-            for segment in self._segments:
+            for segment in self._files:
                 self.keys.note(segment.read().batch, segment.first)
-
-    def _usable_segments(self, next_: int) -> list[SegmentFile]:
-        """Return the files that lie one behind the other up to row *next_*; delete those beyond."""
-        found = files.segments(self._directory)
-        for segment in [s for s in found if s.next > next_]:
-            segment.path.unlink()
-            found.remove(segment)
-        # what lies before a hole is of no use: rows are read one behind the other
-        for i in range(len(found) - 1, 0, -1):
-            if found[i].first != found[i - 1].next:
-                found = found[i:]
-                break
-        return found if found and found[-1].next == next_ else []
 
     def _fill_memory(self) -> None:
         """Take the newest rows back into memory, `pre_cache` of them."""
         first = max(self.next - min(self.shape.pre_cache, self.shape.cache_limit), 0)
-        for segment in self._segments:
+        for segment in self._files:
             if segment.next > first:
                 self._memory.fill(segment.read().since(first).own())
 
