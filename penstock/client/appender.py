@@ -16,7 +16,6 @@ import secrets
 import threading
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,25 +24,15 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 
 from penstock.client.line import Line
 from penstock.client.nodes import Nodes, outcome_unknown
-from penstock.client.quorum import QuorumLoss
+from penstock.client.open_writes import OpenWrite, OpenWrites
 from penstock.client.reading_turn import ReadingTurn
-from penstock.client.wire import to_stream
 from penstock.errors import CatalogError, OverloadError, PenstockError
 from penstock.remote_errors import error_of
 
-#: errors after which the same write is sent again, to whoever leads then
-_AGAIN = frozenset({"E_NOT_LEADER", "E_SEQUENCE", "E_OVERLOAD"})
 #: seconds of silence with writes under way after which the others are asked who leads
 _SILENCE = 0.5
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
-
-
-@dataclass(eq=False)
-class _Open:
-    sequence: int
-    data: pa.Table
-    done: Future[int] = field(default_factory=Future)
 
 
 class Appender:
@@ -75,23 +64,26 @@ class Appender:
         self._group = group
         self._window = window
         self._patience = patience
-        self.producer = producer or f"c-{secrets.token_hex(8)}"
+        self._writes = OpenWrites(producer or f"c-{secrets.token_hex(8)}")
         lock = threading.RLock()
         self._lock = threading.Condition(lock)
         self._turn = ReadingTurn(lock)
-        #: writes without an answer by their number, in order
-        self._open: dict[int, _Open] = {}
-        self._sequence = 0
         self._socket: Line | None = None
         self._closed = False
-        self._heard = time.monotonic()
-        self._quorum = QuorumLoss()
-        #: rows that are in the log
-        self.acked = 0
         #: how often the leader had to be looked for
         self.connects = 0
         self._thread = threading.Thread(target=self._run, name=f"appender-{table}", daemon=True)
         self._thread.start()
+
+    @property
+    def producer(self) -> str:
+        """Its id among producers."""
+        return self._writes.producer
+
+    @property
+    def acked(self) -> int:
+        """Rows that are in the log."""
+        return self._writes.acked
 
     # ---------------------------------------------------------------- the caller's threads
 
@@ -106,21 +98,18 @@ class Appender:
             self._turn.hand_back()
         return write.done
 
-    def _submit(self, data: pa.Table) -> _Open:
+    def _submit(self, data: pa.Table) -> OpenWrite:
         with self._lock:
             if not self._lock.wait_for(
-                lambda: len(self._open) < self._window or self._closed, self._patience
+                lambda: len(self._writes) < self._window or self._closed, self._patience
             ):
                 raise OverloadError(
-                    f"{len(self._open)} writes have no answer", hint="is there a majority of nodes?"
+                    f"{len(self._writes)} writes have no answer",
+                    hint="is there a majority of nodes?",
                 )
             if self._closed:
                 raise OverloadError("this appender is closed", hint="make another one")
-            if not self._open:
-                self._heard = time.monotonic()
-            self._sequence += 1
-            write = _Open(self._sequence, data)
-            self._open[write.sequence] = write
+            write = self._writes.add(data)
             if self._socket is not None:
                 self._send(write)
             self._lock.notify_all()
@@ -135,7 +124,7 @@ class Appender:
         except TimeoutError:
             raise outcome_unknown(1, f"after {timeout} s") from None
 
-    def _read_for(self, write: _Open) -> None:
+    def _read_for(self, write: OpenWrite) -> None:
         """Take answers until *write* has its own, unless somebody reads already; any trouble is the
         connection's thread's.
         """
@@ -159,14 +148,14 @@ class Appender:
                 self._turn.give_up()
                 if self._socket is socket:
                     self._turn.trouble = trouble
-                if trouble or self._open:
+                if trouble or self._writes:
                     self._turn.hand_back()
 
     def flush(self) -> int:
         """Wait until every write has its answer. Return the rows acked so far."""
         with self._lock:
             self._turn.hand_back()
-            waiting = [w.done for w in self._open.values()]
+            waiting = [w.done for w in self._writes.all()]
         for done in waiting:
             done.exception()
         return self.acked
@@ -206,18 +195,13 @@ class Appender:
     ) -> None:
         self.close()
 
-    def _send(self, write: _Open) -> None:
+    def _send(self, write: OpenWrite) -> None:
         """With the lock held: send a write. What cannot be sent is sent again with the next
         connection.
         """
         assert self._socket is not None
-        meta = {
-            "penstock.producer": self.producer,
-            "penstock.seq": str(write.sequence),
-            "penstock.settled": str(next(iter(self._open))),
-        }
         try:
-            self._socket.send(to_stream(write.data, meta))
+            self._socket.send(self._writes.message(write))
         except OSError:
             self._socket = None
             self._turn.hand_back()
@@ -229,10 +213,10 @@ class Appender:
         pause = _PAUSE
         while True:
             with self._lock:
-                self._lock.wait_for(lambda: bool(self._open) or self._closed)
-                if self._closed and not self._open:
+                self._lock.wait_for(lambda: bool(self._writes) or self._closed)
+                if self._closed and not self._writes:
                     return
-                late = time.monotonic() - self._heard > self._patience
+                late = time.monotonic() - self._writes.heard > self._patience
             if late:
                 self._give_up("nobody leads, or nobody answers")
                 continue
@@ -243,10 +227,10 @@ class Appender:
                 time.sleep(pause)
                 pause = min(pause * 1.5, _LONG_PAUSE)
                 continue
-            heard = self._heard
+            heard = self._writes.heard
             avoid = url if self._converse(socket, url) else ""
             socket.close()
-            pause = _PAUSE if self._heard > heard else min(pause * 1.5, _LONG_PAUSE)
+            pause = _PAUSE if self._writes.heard > heard else min(pause * 1.5, _LONG_PAUSE)
             time.sleep(pause)
 
     def _find(self, avoid: str) -> str:
@@ -276,7 +260,7 @@ class Appender:
         with self._lock:
             self._socket = socket
             self._turn.trouble = ""
-            for write in list(self._open.values()):
+            for write in self._writes.all():
                 if self._socket is not None:
                     self._send(write)
         return socket
@@ -303,10 +287,10 @@ class Appender:
                 with self._lock:
                     if self._closed or self._socket is None:
                         return False
-                    if not self._open:
+                    if not self._writes:
                         silent_since = now
                         continue
-                if min(now - max(silent_since, self._heard), now - asked) > _SILENCE:
+                if min(now - max(silent_since, self._writes.heard), now - asked) > _SILENCE:
                     asked = now
                     if self._leads_elsewhere(url):
                         return True
@@ -341,22 +325,10 @@ class Appender:
     def _take(self, answers: list[dict[str, Any]]) -> bool:
         """Settle writes; False when the rest has to be sent again."""
         with self._lock:
-            for answer in answers:
-                error = error_of(answer["error"]) if "error" in answer else None
-                if error is not None and (error.code in _AGAIN or self._quorum.may_recover(error)):
-                    return False
-                write = self._open.pop(int(answer["seq"]), None)
-                if write is None:
-                    continue
-                self._heard = time.monotonic()
-                if error is None:
-                    self._quorum.end()
-                    self.acked += write.data.num_rows
-                    write.done.set_result(int(answer["rows"]))
-                else:
-                    write.done.set_exception(error)
-            self._lock.notify_all()
-        return True
+            settled = self._writes.settle(answers)
+            if settled:
+                self._lock.notify_all()
+        return settled
 
     def _handle_refusal(self, answer: InvalidStatus) -> None:
         """Fail what is under way if no other node will take it either: this user may not write, or
@@ -385,13 +357,11 @@ class Appender:
             self._fail(error)
 
     def _give_up(self, why: str) -> None:
-        self._fail(outcome_unknown(len(self._open), why))
+        self._fail(outcome_unknown(len(self._writes), why))
 
     def _fail(self, error: PenstockError) -> None:
         with self._lock:
-            failed = list(self._open.values())
-            self._open = {}
-            self._heard = time.monotonic()
+            failed = self._writes.take_all()
             self._lock.notify_all()
         for write in failed:
             write.done.set_exception(error)
