@@ -8,12 +8,10 @@ has a snode on its node. What fails is said in SHOW SNODES and tried again with 
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable
 
 import redis
-from prometheus_client import Counter, Gauge, Histogram
 
 from penstock import names
 from penstock.bus import BEGINNING, Reader
@@ -23,14 +21,15 @@ from penstock.records import Manifest, decode
 from penstock.runtime import log
 from penstock.runtime.clock import Clock, milliseconds
 from penstock.runtime.failpoints import Failpoints
-from penstock.runtime.health import SECONDS, Health
+from penstock.runtime.health import Health
 from penstock.storage.checkpoints import CheckpointPlace, take
-from penstock.storage.vault import Vault, mask_login
+from penstock.storage.vault import Vault
+from services.snode.metrics import BackupMetrics
+from services.snode.report import SnodeReport
 from services.snode.retention import superfluous
 from services.snode.settings import SnodeSettings
 
 _PARTITION = (names.EPOCHS, 0)
-_REPORT_SECONDS = 60
 _RETRY_SECONDS = 2.0
 _log = log.get(__name__)
 
@@ -50,40 +49,15 @@ class BackupKeeper:
     ) -> None:
         self._settings = settings
         self._catalog = catalog
-        self._redis = client
         self._vault = vault
         self._clock = clock
-        self._endpoint = endpoint
         self._failpoints = Failpoints(settings.failpoints, f"{settings.data_dir}/failpoints")
+        #: the newest manifest of each query that has no backup yet
         self._waiting: dict[str, Manifest] = {}
+        #: when a backup of a query was begun last
         self._taken: dict[str, float] = {}
-        self._notes: dict[str, str] = {}
-        #: subject → (backups, time of the newest)
-        self._held: dict[str, tuple[int, int]] = {}
-        self._report_at = 0.0
-        registry = health.registry
-        self._made = Counter(
-            "penstock_snode_backups", "Backups published", ["query"], registry=registry
-        )
-        self._failed = Counter(
-            "penstock_snode_failures", "Backups that failed", ["query"], registry=registry
-        )
-        self._newest = Gauge(
-            "penstock_snode_newest_seconds",
-            "When the newest backup was taken",
-            ["query"],
-            registry=registry,
-        )
-        self._bytes = Gauge(
-            "penstock_snode_backup_bytes", "Size of the newest backup", ["query"], registry=registry
-        )
-        self._took = Histogram(
-            "penstock_snode_backup_seconds",
-            "Time that a backup took",
-            ["query"],
-            buckets=SECONDS,
-            registry=registry,
-        )
+        self._report = SnodeReport(settings, client, vault, clock, endpoint)
+        self._metrics = BackupMetrics(health.registry)
 
     @property
     def active(self) -> bool:
@@ -129,7 +103,7 @@ class BackupKeeper:
             self._taken[query] = now
             if self._current(manifest):
                 self._take(manifest)
-        self._report()
+        self._report.tell()
 
     def _current(self, manifest: Manifest) -> bool:
         """Whether the query is still there: manifests of dropped topics stay in the log."""
@@ -152,17 +126,12 @@ class BackupKeeper:
             )
             if backup is None:
                 return
-            self._made.labels(query).inc()
-            self._took.labels(query).observe(self._clock.monotonic() - begun)
-            self._newest.labels(query).set(backup.time / 1000)
-            self._bytes.labels(query).set(backup.size)
+            self._metrics.count_backup(query, backup, self._clock.monotonic() - begun)
             self._prune(place.subject)
-            self._notes.pop(query, None)
-            self._count(place.subject)
+            self._report.note_backup(query, place.subject)
         except (PenstockError, OSError) as error:
-            self._failed.labels(query).inc()
-            self._notes[query] = f"{query}: {error}"
-            self._report_at = 0.0
+            self._metrics.count_failure(query)
+            self._report.note_failure(query, error)
             _log.error("backup failed", query=query, batch=manifest.batch, error=str(error))
 
     def _prune(self, subject: str) -> None:
@@ -177,37 +146,6 @@ class BackupKeeper:
             self._vault.remove(backup)
         if gone:
             self._vault.sweep(subject, self._clock.now() / 1e9)
-
-    def _report(self) -> None:
-        """Tell SHOW SNODES; only when something has changed or the last report is about to run
-        out.
-        """
-        now = self._clock.monotonic()
-        if self._report_at > now:
-            return
-        if not self._held:
-            for subject in self._vault.subjects():
-                self._count(subject)
-        about = {
-            "endpoint": self._endpoint,
-            "target": mask_login(self._settings.checkpoint_backup_dir),
-            "note": "; ".join(self._notes.values()),
-            "backups": sum(count for count, _ in self._held.values()),
-            "newest": max((t for _, t in self._held.values()), default=None),
-        }
-        self._report_at = now + _REPORT_SECONDS / 3
-        try:
-            self._redis.set(
-                names.snode_report(self._settings.node), json.dumps(about), ex=_REPORT_SECONDS
-            )
-        except redis.RedisError as down:
-            _log.info("cannot report to Redis", reason=str(down))
-
-    def _count(self, subject: str) -> None:
-        found = self._vault.backups(subject)
-        self._report_at = 0.0
-        if found:
-            self._held[subject] = (len(found), found[0].time)
 
 
 def _id_of(manifest: Manifest) -> int:
