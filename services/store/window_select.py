@@ -14,7 +14,6 @@ from typing import NoReturn
 from sqlglot import exp
 
 from penstock.sql.compile.compiler import nearest
-from penstock.sql.dialect import to_sql
 from penstock.sql.functions import QUERY_ONLY, REGISTRY
 from penstock.sql.plan import StreamPlan
 from penstock.sql.planning.select import HIDDEN
@@ -24,6 +23,7 @@ from penstock.sql.source_names import TIME_ALIASES, WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
+from services.store.partition_keys import PartitionKeys, canonical_text
 from services.store.window_calls import (
     OF_A_SET,
     has_place,
@@ -157,11 +157,7 @@ class _Splitter:
         self._places: dict[str, int] = {}
         #: name in lower case → what it means outside
         self._names: dict[str, exp.Expr] = {}
-        partition = select.args.get("partition_by")
-        keys = partition.expressions if partition is not None else []
-        self._key_nodes = [key.unalias() for key in keys]
-        self._keys = {_text(key) for key in self._key_nodes}
-        self._keys |= {key.alias.lower() for key in keys if isinstance(key, exp.Alias)}
+        self._keys = PartitionKeys(select)
 
     def split(self) -> SplitSelect:
         items = self._split_items()
@@ -174,7 +170,7 @@ class _Splitter:
         if self._filled or self._late:
             # both are for each partition
             end = self._hide(exp.column("_wend")).name
-            keys = [self._hide(key).name for key in self._key_nodes]
+            keys = [self._hide(key).name for key in self._keys.nodes]
         inner = self._select.copy()
         aligned = isinstance(inner.args["window"].args.get("offset"), exp.Var)
         if aligned:
@@ -209,7 +205,7 @@ class _Splitter:
                 name = written_name(item)
                 self._keep_place(item.unalias(), exp.alias_(of_all(item), name, quoted=True))
             elif inside:
-                self._places.setdefault(_text(item.unalias()), len(self._inner))
+                self._places.setdefault(canonical_text(item.unalias()), len(self._inner))
                 self._inner.append(item)
         made: list[WindowItem] = []
         position = 0
@@ -273,22 +269,14 @@ class _Splitter:
             return self._hide_late(node)
         if isinstance(node, exp.Filter) or self._is_aggregate(node) or self._is_unknown(node):
             return self._hide(node)
-        return self._hide(node) if self._is_key(node) else node
-
-    def _is_key(self, node: exp.Expr) -> bool:
-        """Tell if PARTITION BY has the expression *node*."""
-        alike = [key for key in self._key_nodes if type(key) is type(node)]
-        # texts take long, and a chain of operators has as many parts as it has operators
-        if not any(_size(key) == _size(node) for key in alike):
-            return False
-        return _text(node) in self._keys
+        return self._hide(node) if self._keys.has(node) else node
 
     def _column(self, node: exp.Column) -> exp.Expr:
         if self._is_of_range(node):
             self._ranged = True
             return column_reference(node.name.lower(), node)
         name = node.name.lower()
-        own = name in self._source_columns or name in self._keys
+        own = name in self._source_columns or self._keys.has_name(name)
         if node.table or own:
             return self._hide(node)
         if name in self._names:
@@ -309,7 +297,7 @@ class _Splitter:
 
     def _hide(self, node: exp.Expr) -> exp.Expr:
         """Return the column that *node* is, which the inner select gets if it lacks it."""
-        text = _text(node)
+        text = canonical_text(node)
         if text not in self._places:
             self._places[text] = len(self._inner)
             hidden = exp.alias_(node.copy(), column_name(len(self._inner)))
@@ -322,11 +310,11 @@ class _Splitter:
         """Return the column that the late aggregate *node* becomes. That of DISTINCT values keeps
         the place of the same aggregate of all values, which has its type.
         """
-        text = _text(node)
+        text = canonical_text(node)
         if text in self._places:
             return column_reference(column_name(self._places[text]), node)
         name = f"_penstock_late_{len(self._late)}"
-        same = [a for a in self._late if _text(a.call) == text]
+        same = [a for a in self._late if canonical_text(a.call) == text]
         if same:
             return column_reference(same[0].name, node)
         if not has_place(node):
@@ -344,7 +332,7 @@ class _Splitter:
         if function_name(node) not in OF_A_SET:
             name = f"_penstock_late_{len(self._late)}"
             self._late.append(LateAggregate(name, node.copy(), len(self._inner)))
-        self._places[_text(node)] = len(self._inner)
+        self._places[canonical_text(node)] = len(self._inner)
         self._inner.append(item)
 
     def _refuse_fill(self, node: exp.Expr) -> None:
@@ -381,16 +369,3 @@ def _at(meant: exp.Expr, node: exp.Expr) -> exp.Expr:
     made = meant.copy()
     made.meta.update({k: v for k, v in node.meta.items() if k != "sql"})
     return made
-
-
-def _size(node: exp.Expr) -> int:
-    return sum(1 for _ in node.walk())
-
-
-def _text(node: exp.Expr) -> str:
-    """Return the canonical text of *node*: names of columns compare without case."""
-    made = node.copy()
-    for column in made.find_all(exp.Column):
-        if isinstance(column.this, exp.Identifier):
-            column.this.set("this", column.name.lower())
-    return to_sql(made)
