@@ -10,21 +10,21 @@ next row is not kept any more the subscription ends with an error that names the
 from __future__ import annotations
 
 import json
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection
 
 from penstock.client.handler_calls import Executors, HandlerCalls
 from penstock.client.nodes import Nodes
+from penstock.client.publisher_nodes import PublisherNodes
+from penstock.client.row_progress import RowProgress
 from penstock.client.subscription_options import SubscriptionOptions, Target
 from penstock.client.subscription_view import subscription_view
-from penstock.client.wire import ROW_ID, from_stream
 from penstock.errors import PenstockError, RemoteError
 from penstock.notebook.live import Live
 from penstock.notebook.markup import SHOWN_ROWS
@@ -35,8 +35,15 @@ from penstock.remote_errors import error_of
 _SILENCE = 1.2
 _PAUSE = 0.02
 _LONG_PAUSE = 0.25
-#: errors of a node that another one, or the same one later, may not have
-_PASSING = frozenset({"E_NODE_DOWN", "E_SUBSCRIPTION_EXISTS", "E_NOT_LEADER"})
+
+
+@dataclass(frozen=True)
+class _Departure:
+    """A connection that was left; `avoid`: the node that is of no use next."""
+
+    avoid: str = ""
+    #: the node said where to go, which is no loss of the connection
+    moved: bool = False
 
 
 class TableSubscription(Live):
@@ -55,35 +62,44 @@ class TableSubscription(Live):
             handler: gets a message; with `handler_need_msg_id` also the id of its last row.
             options: the filter as nodes take it, the group by its id.
         """
-        self._nodes = nodes
-        self.table = target.table
-        self._group = target.group
-        self.action = target.action
+        self._target = target
         self.options = options
         self._calls = HandlerCalls(handler, options, executors)
-        self._node = target.node
-        self._id = secrets.token_hex(8)
-        self._asked = target.offset
-        #: the next row that is wanted; below zero: not known yet
-        self.next = -1
-        self.topic = ""
-        #: address of the node that serves it
-        self.served_by = ""
+        self._nodes = PublisherNodes(nodes, target, options)
+        self._progress = RowProgress()
         self.error: PenstockError | None = None
         self.cancelled = False
         #: whether rows come here; with a raft_group they come to one of several programs at a time
         self.executes = options.raft_group is None
         self._socket: ClientConnection | None = None
         self._closed = False
-        #: the node said where to go, which is no loss of the connection
-        self._moving = False
         self._ended = threading.Event()
-        #: rows up to which handlers are done, and up to which a node knows it
-        self._processed = -1
-        self._confirmed = -1
         self._thread = threading.Thread(
             target=self._run, name=f"subscription-{self.table}/{self.action}", daemon=True
         )
+
+    @property
+    def table(self) -> str:
+        """`database.name`."""
+        return self._target.table
+
+    @property
+    def action(self) -> str:
+        return self._target.action
+
+    @property
+    def next(self) -> int:
+        """The next row that is wanted; below zero: not known yet."""
+        return self._progress.next
+
+    @property
+    def topic(self) -> str:
+        return self._nodes.topic
+
+    @property
+    def served_by(self) -> str:
+        """Address of the node that serves it."""
+        return self._nodes.served_by
 
     def open(self) -> TableSubscription:
         """Subscribe; whatever is written after this call comes. Raises PenstockError."""
@@ -111,14 +127,13 @@ class TableSubscription(Live):
         """Make the first connection: refusals are the caller's. A node that is away is not: the
         next one is asked.
         """
-        urls = [self._nodes.url(self._node)] if self._node else []
-        urls += self._places()
+        urls = self._nodes.first()
         failed: PenstockError = RemoteError(
             "no node is there", code="E_NODE_DOWN", hint="`penstock status` shows the nodes"
         )
         end = time.monotonic() + 10.0
         while time.monotonic() < end:
-            for url in dict.fromkeys(urls):
+            for url in urls:
                 try:
                     return self._connect(url)
                 except PenstockError as error:
@@ -129,39 +144,15 @@ class TableSubscription(Live):
         raise failed
 
     def _connect(self, url: str) -> ClientConnection:
-        """Raises RemoteError (`E_NODE_DOWN`) when nobody answers there, else what the node says."""
-        try:
-            socket = self._nodes.dial(url, "/v1/subscribe", max_size=None, max_queue=16)
-            offset = self._asked if self.next < 0 else self.next
-            hello = {
-                "table": self.table,
-                "action": self.action,
-                "id": self._id,
-                "offset": offset,
-                "filter": self.options.filter,
-            }
-            if self.options.raft_group is not None:
-                hello["raft_group"] = self.options.raft_group
-            socket.send(json.dumps({**hello, "resume": self.next >= 0}))
-            answer = json.loads(socket.recv(2.0))
-        except (OSError, WebSocketException, TimeoutError) as away:
-            raise RemoteError(
-                f"the node at {url} does not answer", code="E_NODE_DOWN", detail=type(away).__name__
-            ) from away
-        if answer["type"] == "error":
-            socket.close()
-            raise error_of(answer)
-        if self.next < 0 and self.options.raft_group is None:
-            self.next = int(answer["from"])
-        self.topic = answer["topic"]
-        self.served_by = url
+        """Subscribe at a node, and tell it what it has to know. Raises RemoteError."""
+        socket = self._nodes.connect(url, self._progress)
         self._calls.stat.connects += 1
         if (
             self.options.persist_offset
             and self.options.raft_group is None
-            and self._processed > self._confirmed
+            and self._progress.untold
         ):
-            self._tell(socket, self._processed)
+            self._tell(socket, self._progress.processed)
         return socket
 
     def _run(self) -> None:
@@ -179,53 +170,37 @@ class TableSubscription(Live):
 
     def _follow_everywhere(self) -> None:
         """Follow the table from one node to the next until the subscription ends."""
-        avoid = ""
+        left = _Departure()
         while not self._closed and self.error is None and not self.cancelled:
             if self._socket is not None:
-                avoid = self._follow(self._socket)
+                left = self._follow(self._socket)
                 self._socket.close()
                 self._socket = None
                 continue
-            if not self.options.reconnect and not self._moving:
+            if not self.options.reconnect and not left.moved:
                 hint = "subscribe with reconnect=True"
                 raise RemoteError(
                     "the connection to the publisher is lost", code="E_NODE_DOWN", hint=hint
                 )
-            self._socket = self._connect_again(avoid)
-            self._moving = False
-
-    def _places(self, avoid: str = "") -> list[str]:
-        """List the nodes to ask, the leader first if there is one."""
-        leader = self._nodes.leader(self._group, avoid=avoid)
-        urls = [leader.url] if leader is not None and leader.url else []
-        urls += self._nodes.members(self._group)
-        return [url for url in dict.fromkeys(urls) if not avoid or url != avoid]
+            self._socket = self._connect_again(left.avoid)
 
     def _connect_again(self, avoid: str) -> ClientConnection | None:
         """Connect to the leader if there is one, else to any node, which has all rows as well."""
         pause = _PAUSE
         while not self._closed:
-            for url in self._places(avoid):
+            for url in self._nodes.addresses(avoid):
                 try:
                     return self._connect(url)
                 except PenstockError as error:
-                    if not self._may_pass(error):
+                    if not self._nodes.may_pass(error):
                         raise
             avoid = ""
             time.sleep(pause)
             pause = min(pause * 1.5, _LONG_PAUSE)
         return None
 
-    def _may_pass(self, error: PenstockError) -> bool:
-        """Tell whether another node, or the same one later, may serve this subscription."""
-        if error.code == "E_NO_TABLE":
-            return "no copy" in error.message or not self._nodes.is_gone(self.table)
-        return error.code in _PASSING
-
-    def _follow(self, socket: ClientConnection) -> str:
-        """Take what comes over one connection. Return the address to avoid next, when the node at
-        its other end is of no use.
-        """
+    def _follow(self, socket: ClientConnection) -> _Departure:
+        """Take what comes over one connection, until it or the node is of no use any more."""
         heard = time.monotonic()
         while not self._closed:
             try:
@@ -233,30 +208,28 @@ class TableSubscription(Live):
             except TimeoutError:
                 self._hand_over()
                 if time.monotonic() - heard > _SILENCE:
-                    return self.served_by
+                    return _Departure(self.served_by)
                 continue
             except (ConnectionClosed, OSError):
-                return self.served_by
+                return _Departure(self.served_by)
             heard = time.monotonic()
             if isinstance(message, bytes):
                 self._take(message)
-            else:
-                self._obey(socket, json.loads(message))
-                if self._moving:
-                    return self.served_by
-                if self.cancelled:
-                    return ""
+            elif self._obey(socket, json.loads(message)):
+                return _Departure(self.served_by, moved=True)
+            elif self.cancelled:
+                return _Departure()
             began = time.monotonic()
             self._hand_over()
             # time spent in handlers is not the node's silence
             heard += time.monotonic() - began
-        return ""
+        return _Departure()
 
-    def _obey(self, socket: ClientConnection, message: Mapping[str, Any]) -> None:
-        """Do what the node says besides sending rows."""
+    def _obey(self, socket: ClientConnection, message: Mapping[str, Any]) -> bool:
+        """Do what the node says besides sending rows; return True if that is to go elsewhere."""
         match message["type"]:
             case "moved":
-                self._moving = True
+                return True
             case "unsubscribed":
                 self.cancelled = True
             case "error":
@@ -266,32 +239,31 @@ class TableSubscription(Live):
             case "standby":
                 self._stand_by()
             case "idle":
-                self.next = max(self.next, int(message["next"]))
+                self._progress.skip_to(int(message["next"]))
             case "processed":
-                self._confirmed = max(self._confirmed, int(message["row"]))
-            case "not_processed" if self._confirmed < self._processed:
+                self._progress.confirm(int(message["row"]))
+            case "not_processed" if self._progress.untold:
                 time.sleep(_PAUSE)
-                self._tell(socket, self._processed)
+                self._tell(socket, self._progress.processed)
+        return False
 
     def _begin_executing(self, socket: ClientConnection, first: int) -> None:
         """It is this program's turn: rows come from *first* on."""
         self.executes = True
         if self.next != first:
             self._drop_waiting(first)
-        elif self._processed > self._confirmed:
-            self._tell(socket, self._processed)
+        elif self._progress.untold:
+            self._tell(socket, self._progress.processed)
 
     def _stand_by(self) -> None:
         """Another program gets the rows: those that wait here for their call are among them."""
-        if self.executes or self.next >= 0:
+        if self.executes or self._progress.is_known:
             self.executes = False
             self._drop_waiting(-1)
 
     def _drop_waiting(self, next_: int) -> None:
         self._calls.drop()
-        self.next = next_
-        self._processed = -1
-        self._confirmed = -1
+        self._progress.restart(next_)
 
     def _patience(self, heard: float) -> float:
         """Seconds until something has to be done without a message."""
@@ -300,18 +272,8 @@ class TableSubscription(Live):
         return max(left if until_call is None else min(left, until_call), 0.001)
 
     def _take(self, message: bytes) -> None:
-        first = int.from_bytes(message[:8], "big")
-        next_ = int.from_bytes(message[8:16], "big")
-        if next_ <= self.next:
-            return
-        if first > self.next:
-            raise RemoteError(f"rows {self.next} to {first - 1} did not come", code="E_INTERNAL")
-        rows = from_stream(message[16:])
-        if first < self.next:
-            ids = rows.column(ROW_ID)
-            rows = rows.filter(pc.greater_equal(ids, self.next))
-        self.next = next_
-        if rows.num_rows:
+        rows = self._progress.take(message)
+        if rows is not None:
             self._calls.add(rows)
 
     # ---------------------------------------------------------------- handlers
@@ -324,7 +286,7 @@ class TableSubscription(Live):
     def _call(self) -> None:
         if not self._calls.run():
             return
-        self._processed = self.next
+        self._progress.note_processed()
         socket = self._socket
         if self.options.persist_offset and socket is not None:
             self._tell(socket, self.next)
@@ -367,7 +329,7 @@ class TableSubscription(Live):
             "lastMs": stat.last_ms,
             "cumMs": stat.cumulative_ms,
             "connects": stat.connects,
-            "offset": self._asked,
+            "offset": self._target.offset,
             "msgAsTable": o.msg_as_table,
             "batchSize": o.batch_size,
             "throttle": o.throttle,
