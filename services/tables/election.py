@@ -221,7 +221,7 @@ class Election(threading.Thread):
             if replica.table.id not in standing.sessions:
                 self._begin(standing, [replica])
         for table_id, session in list(standing.sessions.items()):
-            session.refuses = missing
+            session.leadership.refuses = missing
             if session.replica.dropped:
                 del standing.sessions[table_id]
                 session.replica.session = None
@@ -283,7 +283,7 @@ class Election(threading.Thread):
                 on_over=lambda why: self._ask_to_end(standing, term, why),
                 direct=self._direct,
             )
-            session.refuses = standing.missing()
+            session.leadership.refuses = standing.missing()
             term.expect(replica.table.id)
             standing.sessions[replica.table.id] = replica.session = session
             made.append(session)

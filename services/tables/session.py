@@ -17,32 +17,29 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import polars as pl
 
 from penstock.bus import Delivery, Publisher
-from penstock.errors import BusError, PenstockError, RemoteError
+from penstock.errors import BusError, PenstockError
 from penstock.runtime import vital
 from penstock.runtime.clock import Clock
 from penstock.runtime.log import get
 from services.tables.answers import Answers
 from services.tables.direct import Direct
-from services.tables.kafka_wire import MAX_BYTES
-from services.tables.leadership_term import LeadershipTerm, not_leader
+from services.tables.leadership_term import LeadershipTerm
+from services.tables.record_sender import MAX_DIRECT, RecordSender
 from services.tables.records import RecordBuilder, Sent, Short
 from services.tables.replica import Content, Replica
 from services.tables.sent_records import SentRecords
 from services.tables.stamp import WritePart
+from services.tables.table_leadership import TableLeadership
+from services.tables.waiting_writes import WaitingWrites
 from services.tables.write_ledger import WriteLedger
 from services.tables.writes import Cut, Entry, Offset, ProducerWrite
 
 log = get(__name__)
-#: writes that share records, at most: bytes
-_TOGETHER = 8 << 20
-#: largest record that goes the short way
-MAX_DIRECT = MAX_BYTES - 512
 
 
 class LeaderSession:
@@ -71,50 +68,40 @@ class LeaderSession:
             on_over: called once when the session cannot go on.
             direct: the short way to Kafka, for a small write that comes alone.
         """
-        self._direct = direct
+        table = replica.table
+        self.replica = replica
+        self.leadership = TableLeadership(table.id, replica.name, term, clock)
         #: held by who publishes: the writer thread, or the loop for as long as its record is under
         #: way
         self._publishing = threading.Lock()
-        self.replica = replica
-        self._term = term
-        self._bus = bus
-        self._clock = clock
-        self._answers = Answers(loop, max_bytes)
-        self._wake = wake
-        self._on_over = on_over
         self._lock = threading.RLock()
-        self._queue: deque[Entry] = deque()
+        self._waiting = WaitingWrites(wake)
+        self._records = RecordBuilder(replica, term, clock)
+        self._sender = RecordSender(table, bus, direct)
         self._sent = SentRecords()
         self._ledger = WriteLedger(replica.copy.shape.max_producers)
-        self._records = RecordBuilder(replica, term, clock)
-        self.over = ""
-        #: why writes are refused although this node leads; "" when they are not
-        self.refuses = ""
+        self._answers = Answers(loop, max_bytes)
+        self._on_over = on_over
         self.acked_rows = 0
-        #: records that went the short way
-        self.straight = 0
 
     def start(self) -> None:
         """Open the epoch in the log."""
         self._send(self._records.opening())
 
     @property
-    def epoch(self) -> int:
-        return self._term.epoch
-
-    @property
-    def leader(self) -> str:
-        return self._term.leader
+    def over(self) -> str:
+        """Why the session has ended; "" while it has not."""
+        return self.leadership.over
 
     @property
     def serving(self) -> bool:
-        """Tell if writes are taken: every table of the group has begun its epoch."""
-        return not self.over and self._term.serves(self.replica.table.id)
+        """Tell if writes are taken."""
+        return self.leadership.serving
 
     @property
-    def led_for(self) -> float:
-        """Seconds since writes are taken."""
-        return self._clock.monotonic() - self._term.began_at
+    def straight(self) -> int:
+        """Records that went the short way."""
+        return self._sender.straight
 
     # ---------------------------------------------------------------- the event loop
 
@@ -127,47 +114,26 @@ class LeaderSession:
             OverloadError: too much waits already.
         """
         with self._lock:
-            self._require_leading(entry)
+            self.leadership.require(entry)
             self._answers.expect(entry)
-            if self._queue or self._sent or not self._directly(entry):
-                self._queue.append(entry)
-                self._wake()
-
-    def _require_leading(self, entry: Entry) -> None:
-        """Raise RemoteError unless this node leads and has a majority."""
-        if self.over or not self.serving:
-            raise not_leader(self.replica.name, self.over or "it is about to")
-        if self.refuses and isinstance(entry, ProducerWrite):
-            raise RemoteError(
-                f"table {self.replica.name} takes no writes",
-                code="E_NO_QUORUM",
-                detail=self.refuses,
-                hint="start the missing nodes",
-            )
+            if self._waiting or self._sent or not self._directly(entry):
+                self._waiting.put(entry)
 
     def _directly(self, entry: Entry) -> bool:
         """Send a small write that has the table to itself from here, or leave it to the writer
         thread.
         """
-        direct = self._direct
-        topic = self.replica.table.topic
-        if direct is None or not isinstance(entry, ProducerWrite) or not direct.ready(topic):
+        if not isinstance(entry, ProducerWrite) or not self._sender.has_short_way:
             return False
         if not self._publishing.acquire(blocking=False):
             return False
         short = self._make_short(entry)
-        if short is None or len(short.value) > MAX_DIRECT or self._queue:
+        if short is None or len(short.value) > MAX_DIRECT or self._waiting:
             self._publishing.release()
             return False
-        direct.send(
-            topic,
-            short.value,
-            self.replica.table.name.encode(),
-            lambda result: self._finish_direct(sent, result),
-        )
+        self._sender.send_straight(short.value, lambda result: self._finish_direct(sent, result))
         # the broker is at work: what follows takes none of the time that the producer waits
         sent = self._records.count(short)
-        self.straight += 1
         self._ledger.send(entry)
         self._ledger.note(WritePart(entry.producer, entry.sequence, entry.rows, entry.rows))
         self._keep(sent)
@@ -186,9 +152,7 @@ class LeaderSession:
         else:
             self._take_delivery(sent, result)
         self._publishing.release()
-        if self._queue:
-            # for nothing, the writer thread would only fight this one for the interpreter
-            self._wake()
+        self._waiting.remind()
 
     # ---------------------------------------------------------------- the writer thread
 
@@ -201,12 +165,9 @@ class LeaderSession:
         taken: list[Entry] = []
         try:
             with self._lock:
-                if not self._queue or self.over:
+                if not self._waiting or self.over:
                     return False
-                size = 0
-                while self._queue and (not taken or size + self._queue[0].size <= _TOGETHER):
-                    taken.append(self._queue.popleft())
-                    size += taken[-1].size
+                taken = self._waiting.take()
             self._publish(taken)
         except PenstockError as error:
             self.end(f"{error.message} {error.detail}".strip())
@@ -217,7 +178,7 @@ class LeaderSession:
             self._publishing.release()
             if self.over:
                 # it ended before these were sent: nobody else knows of them
-                self._answers.give(taken, not_leader(self.replica.name, self.over))
+                self._answers.give(taken, self.leadership.error())
         return True
 
     def _publish(self, entries: Sequence[Entry]) -> None:
@@ -309,15 +270,8 @@ class LeaderSession:
             self._sent.add(sent)
 
     def _hand_to_bus(self, sent: Sent) -> None:
-        if self.over:
-            return
-        self._bus.send(
-            self.replica.table.topic,
-            sent.value,
-            key=self.replica.table.name.encode(),
-            partition=0,
-            on_delivery=lambda result: self._take_delivery(sent, result),
-        )
+        if not self.over:
+            self._sender.send(sent.value, lambda result: self._take_delivery(sent, result))
 
     # ------------------------------------------------------------ Kafka's thread and the log thread
 
@@ -345,9 +299,10 @@ class LeaderSession:
         self, offset: int, epoch: int, number: int, leader: str, accepted: bool
     ) -> None:
         """A record was read from the log, and counted or not."""
-        mine = epoch == self.epoch and leader == self.leader
+        leading = self.leadership
+        mine = epoch == leading.epoch and leader == leading.leader
         if not mine:
-            if accepted and epoch > self.epoch:
+            if accepted and epoch > leading.epoch:
                 self.end(f"{leader.partition('.')[0]} leads since epoch {epoch}")
             return
         if not accepted:
@@ -360,7 +315,7 @@ class LeaderSession:
                 copy = self.replica.copy
                 self._ledger.begin(copy.producers.copy())
                 self._records.begin(copy.next)
-                self._term.began(self.replica.table.id, self._clock.monotonic())
+                leading.begin()
             self._settle(number)
 
     def _settle(self, number: int) -> None:
@@ -386,11 +341,13 @@ class LeaderSession:
         with self._lock:
             if self.over:
                 return
-            self.over = why
-            left = [*self._queue, *self._sent.clear(), *self._ledger.waiting()]
-            self._queue.clear()
+            self.leadership.over = why
+            left = [*self._waiting.take_all(), *self._sent.clear(), *self._ledger.waiting()]
         log.info(
-            "leadership of a table ends", table=self.replica.name, epoch=self.epoch, reason=why
+            "leadership of a table ends",
+            table=self.replica.name,
+            epoch=self.leadership.epoch,
+            reason=why,
         )
-        self._answers.give(left, not_leader(self.replica.name, why))
+        self._answers.give(left, self.leadership.error())
         self._on_over(why)

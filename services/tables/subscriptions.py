@@ -180,7 +180,7 @@ class Subscriptions:
         if (
             session is None
             or not session.serving
-            or not is_next(self.connected, subscriber, session.led_for)
+            or not is_next(self.connected, subscriber, session.leadership.led_for)
         ):
             return False
         subscriber.executes = True

@@ -236,10 +236,10 @@ async def test_a_leader_without_a_majority_stays_but_refuses_writes(
     one.redis.delete(names.node_heartbeat("N2"))
     one.election.take_turn()
     session = one.election.session(GROUP.id, one.node.table.id)
-    assert session is not None and session.refuses.startswith("no quorum")
+    assert session is not None and session.leadership.refuses.startswith("no quorum")
     one.meet("N3")
     one.election.take_turn()
-    assert session.refuses == ""
+    assert session.leadership.refuses == ""
 
 
 async def test_without_redis_a_leader_leads_until_its_lease_ends(room: Callable[..., Room]) -> None:

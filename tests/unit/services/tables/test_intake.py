@@ -150,7 +150,7 @@ async def test_a_leader_without_a_majority_refuses_writes(served: Intake) -> Non
     served.lead_here()
     session = served.nodes[0].session
     assert session is not None
-    session.refuses = "no quorum: of group 11's 3 members N1 is there, 2 are needed"
+    session.leadership.refuses = "no quorum: of group 11's 3 members N1 is there, 2 are needed"
     assert (await refusal(served, body())).code == "E_NO_QUORUM"
 
 

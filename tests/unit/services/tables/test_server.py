@@ -129,7 +129,7 @@ async def test_a_node_says_who_leads_and_what_it_has(served: Served) -> None:
     assert body["redis"] == "ok"
     served.lead_here(epoch=4)
     served.standing.alive = ("N1", "N2")
-    served.standing.term = served.node.session._term  # type: ignore[union-attr]
+    served.standing.term = served.node.session.leadership.term  # type: ignore[union-attr]
     served.put(1, 2)
     served.election.redis_down = "away"
     body = content(await served.get("/v1/node"))
