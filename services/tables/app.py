@@ -72,7 +72,7 @@ async def _serve(
         trusted = tls.client(settings.tls_ca)
         server = Server(settings, catalog, keeper, election, registry, clock, trusted)
         writer = WriterThread(election)
-        election.wake_writer = writer.wake
+        election.session_maker.wake_writer = writer.wake
 
         def tell_subscribers() -> None:
             loop.call_soon_threadsafe(server.wake)

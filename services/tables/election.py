@@ -20,15 +20,17 @@ from penstock import names
 from penstock.bus import Publisher
 from penstock.config.raft import Group
 from penstock.coordination.lease import Lease
-from penstock.coordination.presence import Presence, Registry
+from penstock.coordination.presence import Registry
 from penstock.errors import LeaseLost, PenstockError, RemoteError
 from penstock.runtime import vital
 from penstock.runtime.clock import Clock
 from penstock.runtime.log import get
 from services.tables.direct import Direct
 from services.tables.leadership_term import LeadershipTerm
+from services.tables.living_nodes import LivingNodes
 from services.tables.replica import Replica
 from services.tables.session import LeaderSession
+from services.tables.session_maker import SessionMaker
 from services.tables.settings import TablesSettings
 
 log = get(__name__)
@@ -47,6 +49,8 @@ class GroupStanding:
     lease: Lease | None = None
     term: LeadershipTerm | None = None
     sessions: dict[int, LeaderSession] = field(default_factory=dict)
+    #: those whose leader is known to be dead
+    dead_epochs: set[int] = field(default_factory=set)
     renewed: float = 0.0
     #: set by other threads: why this node should not lead any more
     ended: str = ""
@@ -90,28 +94,16 @@ class Election(threading.Thread):
         super().__init__(name="election", daemon=True)
         self._settings = settings
         self._redis = client
-        self._registry = registry
-        self._bus = bus
         self._clock = clock
-        self._loop = loop
         self._replicas = replicas
-        self._direct = direct
-        #: called when there are writes to send, and when somebody else leads a group, or nobody;
-        #: set before the start
-        self.wake_writer: Callable[[], None] = _nothing
+        self.session_maker = SessionMaker(bus, clock, loop, settings.max_pending_bytes, direct)
+        #: called when somebody else leads a group, or nobody; set before the start
         self.on_change: Callable[[], None] = _nothing
-        self._me = settings.alias
-        self._run = secrets.token_hex(4)
         self.standings = {g.id: GroupStanding(g) for g in groups}
-        self._nodes = tuple(dict.fromkeys(n for g in groups for n in g.nodes))
-        self._address = f"{self._me} {settings.url}"
+        nodes = tuple(dict.fromkeys(n for g in groups for n in g.nodes))
+        self._living = LivingNodes(registry, settings, nodes)
         self._halt = threading.Event()
         self._turn = threading.Event()
-        #: (group, epoch) whose leader is known to be dead
-        self._dead: set[tuple[int, int]] = set()
-        #: node → its process that was there last, and those processes that are known to be dead
-        self._seen: dict[str, str] = {}
-        self._ended: set[str] = set()
         #: a turn has been taken: what is said about leaders means something
         self.looked = threading.Event()
         self.redis_down = ""
@@ -128,9 +120,10 @@ class Election(threading.Thread):
 
     def is_dead(self, group: int, epoch: int) -> None:
         """The leader of that epoch does not run any more: its address refuses connections."""
-        self._dead.add((group, epoch))
-        # its last sign of life is in Redis for a while yet, and must not count for a majority
-        self._ended.add(self._seen.get(self.standings[group].leader, ""))
+        standing = self.standings[group]
+        standing.dead_epochs.add(epoch)
+        # it must not count for a majority
+        self._living.note_death(standing.leader)
         self._turn.set()
 
     @vital.run
@@ -141,7 +134,7 @@ class Election(threading.Thread):
             self._turn.clear()
         for standing in self.standings.values():
             self._step_down(standing, "the node stops")
-        self._registry.leave(self._me)
+        self._living.leave()
 
     def session(self, group: int, table_id: int) -> LeaderSession | None:
         """The session for a table, if this node leads."""
@@ -172,19 +165,8 @@ class Election(threading.Thread):
             if s.term is not None and s.term.opened
         }
         tables = tuple(r.table.id for g in self.standings for r in self._replicas(g))
-        self._registry.beat(
-            Presence(
-                self._me,
-                self._settings.url,
-                self._run,
-                tables,
-                leads,
-                self._settings.url_for_clients,
-            )
-        )
-        found = self._registry.alive(self._nodes)
-        self._seen |= {node: presence.run for node, presence in found.items()}
-        alive = {node for node, presence in found.items() if presence.run not in self._ended}
+        self._living.beat(tables, leads)
+        alive = self._living.find()
         for standing in self.standings.values():
             standing.alive = tuple(n for n in standing.group.nodes if n in alive)
             if standing.term is not None:
@@ -228,24 +210,18 @@ class Election(threading.Thread):
 
     def _follow(self, standing: GroupStanding) -> None:
         group = standing.group
-        lease = standing.lease or Lease(
-            self._redis,
-            names.group_lease(group.id),
-            ttl=self._settings.lease_seconds,
-            address=self._address,
-            clock=self._clock,
-        )
-        standing.lease = lease
+        me = self._settings.alias
+        lease = standing.lease = standing.lease or self._new_lease(group)
         holder = lease.holder()
         if holder is not None:
             leader, _, url = holder.address.partition(" ")
             self._set_leader(standing, leader, url, holder.epoch)
             # an earlier process of this node cannot be there any more: its port is this one's now
-            if leader != self._me and (group.id, holder.epoch) not in self._dead:
+            if leader != me and holder.epoch not in standing.dead_epochs:
                 return
         elif standing.leader:
             self._set_leader(standing, "", "", standing.epoch)
-        if self._me not in group.members or not standing.quorum:
+        if me not in group.members or not standing.quorum:
             return
         replicas = self._replicas(group.id)
         seen = max((r.copy.fence.epoch for r in replicas), default=0)
@@ -254,7 +230,7 @@ class Election(threading.Thread):
         if not lease.acquire(seen):
             return
         standing.renewed = self._clock.monotonic()
-        standing.term = LeadershipTerm(lease.epoch, f"{self._me}.{secrets.token_hex(4)}")
+        standing.term = LeadershipTerm(lease.epoch, f"{me}.{secrets.token_hex(4)}")
         standing.ended = ""
         log.info(
             "leading a group",
@@ -262,30 +238,31 @@ class Election(threading.Thread):
             epoch=lease.epoch,
             before=holder.address if holder else "",
         )
-        self._set_leader(standing, self._me, self._settings.url, lease.epoch)
+        self._set_leader(standing, me, self._settings.url, lease.epoch)
         self._begin(standing, replicas)
         if not replicas:
             standing.term.opened = True
+
+    def _new_lease(self, group: Group) -> Lease:
+        settings = self._settings
+        return Lease(
+            self._redis,
+            names.group_lease(group.id),
+            ttl=settings.lease_seconds,
+            address=f"{settings.alias} {settings.url}",
+            clock=self._clock,
+        )
 
     def _begin(self, standing: GroupStanding, replicas: list[Replica]) -> None:
         term = standing.term
         assert term is not None
         made = []
         for replica in replicas:
-            session = LeaderSession(
-                replica,
-                term,
-                self._bus,
-                self._clock,
-                self._loop,
-                max_bytes=self._settings.max_pending_bytes,
-                wake=self.wake_writer,
-                on_over=lambda why: self._ask_to_end(standing, term, why),
-                direct=self._direct,
+            session = self.session_maker.make(
+                replica, term, lambda why: self._ask_to_end(standing, term, why)
             )
             session.leadership.refuses = standing.missing()
-            term.expect(replica.table.id)
-            standing.sessions[replica.table.id] = replica.session = session
+            standing.sessions[replica.table.id] = session
             made.append(session)
         for session in made:
             try:
