@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import Counter
 from collections.abc import Mapping
 
 from websockets.exceptions import WebSocketException
@@ -23,11 +22,13 @@ from penstock.outbound.targets import NOTIFY_HINT, TargetRefused, is_web, label_
 from penstock.runtime import vital
 from penstock.runtime.log import get
 from services.notifier.cursor import Mark, PartitionCursor
+from services.notifier.delivery_pace import DeliveryPace
 from services.notifier.http_target import HttpTarget
 from services.notifier.kafka_target import KafkaTarget
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
 from services.notifier.target_connection import ConnectionBroke, TargetConnection, TargetFailed
+from services.notifier.unsettled import UnsettledMessages
 from services.notifier.websocket_target import WebSocketTarget
 
 log = get(__name__)
@@ -46,9 +47,7 @@ class TargetDelivery:
         self.target = target
         self._around = around
         self.cursors: dict[int, PartitionCursor] = {}
-        #: characters and events offered and not settled, by stream
-        self.pending: Counter[int] = Counter()
-        self._events: Counter[int] = Counter()
+        self.unsettled = UnsettledMessages()
         #: why nothing can be delivered at the moment
         self.down = ""
         self._label = label_of(target.url)
@@ -57,8 +56,7 @@ class TargetDelivery:
         self._refused: frozenset[int] = frozenset()
         self._histories: dict[int, FeedHistory] = {}
         self._wake = asyncio.Event()
-        self._at_once = self._connection.limits.messages
-        self._delay = 0.0
+        self._pace = DeliveryPace(self._connection.limits, around.settings.retry_min)
         self._task: asyncio.Task[None] | None = None
 
     # ---------------------------------------------------------------- what the process tells it
@@ -92,8 +90,7 @@ class TargetDelivery:
     def offer(self, message: NotifyMessage) -> None:
         """A message from the live reader."""
         if self.cursors[message.partition].offer(message):
-            self.pending[message.stream] += len(message.text)
-            self._events[message.stream] += message.events
+            self.unsettled.add(message)
             self._around.metrics.count_offer(message)
         self._wake.set()
 
@@ -101,7 +98,7 @@ class TargetDelivery:
         """Events of a stream that the target has not got yet, of before this process those that
         were read from the log again.
         """
-        return self._events[stream_id] + sum(
+        return self.unsettled.events(stream_id) + sum(
             cursor.read_again(stream_id) for cursor in self.cursors.values()
         )
 
@@ -129,9 +126,9 @@ class TargetDelivery:
             except ConnectionBroke as error:
                 # a connection that broke is opened again at once; one that breaks before anything
                 # went through means down
-                if self._delay:
+                if self._pace.delay:
                     await self._sit_out(error)
-                self._delay = self._delay or self._around.settings.retry_min
+                self._pace.note_break()
             except (OSError, WebSocketException, PenstockError, ValueError) as error:
                 await self._sit_out(error)
             except vital.FAULTS as error:
@@ -146,14 +143,12 @@ class TargetDelivery:
             try:
                 await self._connection.send([m for m in window if m.stream not in refused])
             except TimeoutError:
-                # too slow for that much at a time
-                self._at_once = max(len(window) // 4, 1)
+                self._pace.note_slowness(len(window))
                 raise
             if self.down:
                 log.info("target is back", target=self._label)
             self.down = ""
-            self._delay = 0.0
-            self._at_once = min(self._at_once * 2, self._connection.limits.messages)
+            self._pace.note_success()
             self._settle(window, delivered=True, but=refused)
 
     def _check(self, window: list[NotifyMessage]) -> frozenset[int]:
@@ -187,8 +182,9 @@ class TargetDelivery:
             for partition, cursor in list(self.cursors.items()):
                 if not cursor and cursor.behind is not None:
                     await self._refill(partition, cursor)
-                found += cursor.waiting(self._at_once - len(found), self._connection.limits.size)
-                if len(found) >= self._at_once:
+                at_once = self._pace.at_once
+                found += cursor.waiting(at_once - len(found), self._connection.limits.size)
+                if len(found) >= at_once:
                     break
             if found:
                 return found
@@ -261,8 +257,7 @@ class TargetDelivery:
             came = delivered and message.stream not in but
             self._around.metrics.count_outcome(message, delivered=came, waited=waited)
             if waited:
-                self.pending[message.stream] -= len(message.text)
-                self._events[message.stream] -= message.events
+                self.unsettled.remove(message)
             if message.trace is not None:
                 said = "a target was told" if came else "a target was not told"
                 log.info(
@@ -289,13 +284,12 @@ class TargetDelivery:
                 error=reason,
             )
         self.down = reason
-        first, longest = self._around.settings.retry_min, self._connection.limits.wait
-        self._delay = min(max(self._delay * 2, first), longest)
+        self._pace.note_failure()
         asked = error.retry_after if isinstance(error, TargetFailed) else 0.0
         for partition in list(self._histories):
             self._close_history(partition)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(self._delay, asked)):
+            async with asyncio.timeout(max(self._pace.delay, asked)):
                 if self.target.on_failure == "drop":
                     await self._drop()
                 await asyncio.Event().wait()
@@ -311,4 +305,4 @@ class TargetDelivery:
 
 def behind(deliveries: Mapping[NotifyTarget, TargetDelivery], stream_id: int) -> int:
     """Characters of one stream that the slowest of its targets has not got yet."""
-    return max((c.pending[stream_id] for c in deliveries.values()), default=0)
+    return max((c.unsettled.characters(stream_id) for c in deliveries.values()), default=0)

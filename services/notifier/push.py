@@ -252,7 +252,7 @@ class Push:
     def _on_settled(self, target: NotifyTarget) -> None:
         self._barriers.check()
         for stream_id in list(self._backpressure.held):
-            if stream_id in self._deliveries[target].pending:
+            if self._deliveries[target].unsettled.had(stream_id):
                 self._release_if_due(stream_id)
 
     async def _hold_back(self, message: NotifyMessage) -> None:
