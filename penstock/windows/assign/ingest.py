@@ -47,14 +47,14 @@ class Ingest:
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         ahead = [where.alias("_pass"), *groups.expressions, *cutter.expressions]
         self._expressions = Projection(
-            [*ahead, *aggregates.argument_expressions()],
-            [*(None for _ in ahead), *aggregates.quick_arguments()],
+            [*ahead, *aggregates.arguments.expressions],
+            [*(None for _ in ahead), *aggregates.arguments.quick],
         )
         fields: tuple[str, ...] = ()
         if plan.notify is not None and isinstance(plan.window, Event):
             fields = (*plan.window.start_columns, *plan.window.end_columns)
         evaluated = [
-            e.meta.output_name() for e in (*cutter.expressions, *aggregates.argument_expressions())
+            e.meta.output_name() for e in (*cutter.expressions, *aggregates.arguments.expressions)
         ]
         kept = dict.fromkeys([*self._source_identity[1:], *evaluated, *fields])
         #: columns of a prepared row, in order

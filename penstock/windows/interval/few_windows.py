@@ -262,7 +262,7 @@ def few_windows(
         or plan.idle_timeout
     ):
         return None
-    arguments = [_argument(scope, sql) for sql in aggregates.arguments]
+    arguments = [_argument(scope, sql) for sql in aggregates.arguments.texts]
     values = {item.name: _value(aggregates, item) for item in aggregates.items}
     numbers = {
         part.columns[0]: n

@@ -86,11 +86,11 @@ class SharedRows:
             self._unit and groups.by_name and plan.source.child is None and not plan.functions
         )
         self._questions = _Questions.of(plan, groups)
-        self._arguments = aggregates.arguments
+        self._arguments = aggregates.arguments.texts
         self._projections = [
             Projection([expression], [quick])
             for expression, quick in zip(
-                aggregates.argument_expressions(), aggregates.quick_arguments(), strict=True
+                aggregates.arguments.expressions, aggregates.arguments.quick, strict=True
             )
         ]
 
