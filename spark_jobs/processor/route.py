@@ -25,6 +25,7 @@ from penstock.windows.emit.projection import Projection
 from penstock.windows.groups.table_names import TableNames
 from penstock.windows.kernel import Delta, History
 from penstock.windows.rows.merge import written
+from penstock.windows.rows.row_columns import RowColumns
 from penstock.windows.rows.scope import Scope, evaluate
 from penstock.windows.virtual import Mapper
 
@@ -125,12 +126,7 @@ class Route:
             where = pl.lit(True)
             keys = keys if self._constant else []
         self._expressions = Projection([where.alias("_pass"), *keys])
-        self._identity = [
-            "tbname",
-            source.time_column,
-            *([source.key_column] if source.key_column else []),
-        ]
-        self._values = [c.name for c in source.columns if c.name not in self._identity]
+        self._columns = RowColumns.of(source)
         self._replaces = self._mapper is None and replaces(plan)
         self._sent = [*_META, *columns_to_send(plan), "_late"]
 
@@ -153,9 +149,7 @@ class Route:
                 return [], None
             tables = self._names.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            rows = written(
-                taken[0].rows, history, self._identity, self._values, replaces=self._replaces
-            )
+            rows = written(taken[0].rows, history, self._columns, replaces=self._replaces)
             tables = self._names.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
