@@ -18,8 +18,9 @@ from penstock.records import DROPPED, ControlRecord, ExchangeRecord, encode
 from penstock.rows.partition import partition
 from penstock.runtime import traces
 from spark_jobs.processor.clocks import numbered
+from spark_jobs.processor.group_places import PARTITIONS
 from spark_jobs.processor.processor import PartitionProcessor
-from spark_jobs.processor.route import PARTITIONS, Taken, newest
+from spark_jobs.processor.route import Taken, newest
 from spark_jobs.processor.stream import LiveStream
 
 _MAX_BYTES = 700_000

@@ -15,7 +15,8 @@ from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode
 from penstock.rows.rows import Rows
 from spark_jobs.processor import exchange_sender
 from spark_jobs.processor.exchange_sender import ExchangeSender
-from spark_jobs.processor.route import PARTITIONS, Taken
+from spark_jobs.processor.group_places import PARTITIONS
+from spark_jobs.processor.route import Taken
 from tests.unit.spark_jobs.processor_kit import SOURCE, T0, TOPIC, Mesh
 
 _BY_TAG = (
