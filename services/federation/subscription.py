@@ -21,7 +21,7 @@ from penstock.catalog.model import Table
 from penstock.catalog.stored import present
 from penstock.errors import CatalogError
 from penstock.feeds.cursor import Cursor, TokenError
-from penstock.feeds.feed import Slice
+from penstock.feeds.slices import Slice
 from penstock.link.description import Description
 from penstock.link.selection import Selection, compile_selection
 from penstock.records import ControlRecord
