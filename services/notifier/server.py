@@ -26,8 +26,9 @@ from websockets.http11 import Request, Response
 
 from penstock.auth.access import Access
 from penstock.auth.login import Login
+from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database
-from penstock.catalog.reader import CatalogReader, Changed
+from penstock.catalog.reader import CatalogReader
 from penstock.errors import AuthError, PenstockError
 from penstock.feeds.feed import Feed, Feeds, Listening, work_on
 from penstock.feeds.slices import Slice
