@@ -86,7 +86,7 @@ class Intake:
         self._worker.catalog.know(schema_ids)
         alike: dict[Hashable, list[TableCodec]] = {}
         for schema_id in schema_ids:
-            codec = self._worker.codec(schema_id)
+            codec = self._worker.codecs.decoder(schema_id)
             if codec is None or codec.reads_like is None:
                 return None
             alike.setdefault((codec.reads_like, codec.table.database), []).append(codec)
@@ -125,7 +125,7 @@ class Intake:
             index: Sequence[int] = range(len(records))
             if len(schema_ids) > 1:
                 index = np.flatnonzero(records.ids == schema_id).tolist()
-            codec = self._worker.codec(schema_id)
+            codec = self._worker.codecs.decoder(schema_id)
             if codec is None:
                 self._bury_unknown(records, index, schema_id)
                 continue
