@@ -70,7 +70,7 @@ class GeneralKernel:
         regions = Regions(plan)
         replaces = self.rules.replaces
         self.ingest = Ingest(scope, groups, aggregates, cutter)
-        self.clock = GroupClock(plan.watermark.ticks(plan.source.precision))
+        self.clock = GroupClock.of(plan)
         #: the highest event time by table; where groups are tables, they have the same numbers
         self.tables = self.clock.times if groups.whole else Highest()
         self.stream = StreamClock()
@@ -224,7 +224,7 @@ class GeneralKernel:
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
         times = live.get_column(self.ingest.time).to_numpy()
-        heard = live.get_column("_now").to_numpy() if self.rules.idle else None
+        heard = live.get_column("_now").to_numpy() if self.clock.idle else None
         self.clock.advance(live.get_column("_g").to_numpy(), times, heard)
         if not self._whole:
             tables = live.get_column("_tab").to_numpy()
@@ -268,9 +268,9 @@ class GeneralKernel:
     def _tick(self, time: int, heard_until: int, out: EmissionBuffer) -> None:
         if self.stream.begin(time):
             return
-        if self.rules.idle:
+        if self.clock.idle:
             # also by a tick of the same time: it may come from the partition that was behind
-            self.updates.close(self.clock.silent(heard_until - self.rules.idle), out)
+            self.updates.close(self.clock.silent(heard_until), out)
         due = self.stream.is_due(time, self.rules.every)
         self.stream.advance(time)
         if due:
