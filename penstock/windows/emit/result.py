@@ -117,7 +117,7 @@ class Results:
             windows = windows.hstack(self._groups.keys_of(windows.get_column("_g").to_numpy()))
         selected = self._select.of(windows)
         windows = selected.lines
-        about = self._groups.targets(windows.get_column("_g").to_numpy())
+        about = self._groups.targets.of(windows.get_column("_g").to_numpy())
         ops = (
             windows.get_column("_op")
             if op is None
@@ -133,7 +133,7 @@ class Results:
 
     def _describe_failed(self, failed: pl.DataFrame) -> pl.DataFrame:
         """Return the lines that failed by the `tbname` and time of their results."""
-        children = self._groups.targets(failed.get_column("_g").to_numpy()).get_column("tbname")
+        children = self._groups.targets.of(failed.get_column("_g").to_numpy()).get_column("tbname")
         times = [c for c in ("_wstart",) if c in failed.columns]
         return failed.select(children.alias("tbname"), *times, "_reason")
 

@@ -236,7 +236,7 @@ class FewWindows:
         }
         groups = [self._slots.group.item(slot) for slot in slots]
         made["_k0"] = [tables[group] for group in groups]
-        return self._layout.upserts(made, [self._groups.target(group) for group in groups])
+        return self._layout.upserts(made, [self._groups.targets.one(group) for group in groups])
 
 
 def few_windows(
