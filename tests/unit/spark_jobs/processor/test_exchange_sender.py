@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,8 @@ def test_rows_of_other_tables_and_children_are_not_sent(mesh):
     sent = _Sent(mesh)
     sent.sender.rows(sent.stream, [_taken(("t1", 1, 1), table_id=99)], 50, 50)
     assert sent.rows() == []
-    sent.stream.child = "t1"
+    source = replace(sent.stream.plan.source, kind="child", child="T1")
+    sent.stream.output.plan = replace(sent.stream.plan, source=source)
     sent.sender.rows(sent.stream, [_taken(("t1", 1, 1), ("t2", 2, 1))], 50, 51)
     [(*_, rows)] = sent.rows()
     assert rows.get_column("tbname").to_list() == ["t1"]
