@@ -55,7 +55,7 @@ class Intake:
         self._worker = processor.worker
         self._positions = processor.positions
         self._pending = processor.pending
-        self.placement = Placement(processor.partition, processor.worker.kernels.tables)
+        self.placement = Placement(processor.place.partition, processor.worker.kernels.tables)
 
     def check_only(self, records: Records) -> bool:
         """Return True if nothing is wrong with records that no stream reads; then all that has to
@@ -280,8 +280,8 @@ class Intake:
             reason_of_all = f"{part.height} rows: {reason}"
             self._processor.post(
                 DeadLetter(
-                    self._processor.topic,
-                    self._processor.partition,
+                    self._processor.place.topic,
+                    self._processor.place.partition,
                     int(str(offset)),
                     self._processor.reader,
                     code,

@@ -158,7 +158,7 @@ def test_a_control_for_a_stream_of_the_exchange_goes_to_all_its_partitions(mesh)
     heard = sent.controls(ControlRecord("flush", stream=1000))
     assert len(heard) == PARTITIONS
     assert {(c.kind, c.stream, c.offset, c.ordinal) for c in heard} == {("flush", 1000, 50, 0)}
-    assert {c.producer for c in heard} == {sent.processor.forwarder}
+    assert {c.producer for c in heard} == {sent.processor.place.forwarder}
 
 
 @pytest.mark.parametrize(
