@@ -33,7 +33,7 @@ def worker(root: str) -> Any:
     return SimpleNamespace(
         settings=SimpleNamespace(segments_dir=root),
         catalog=SimpleNamespace(catalog=catalog, know=lambda ids: None),
-        codec=lambda number: TableCodec(TABLE) if number == 8 else None,
+        codecs=SimpleNamespace(decoder=lambda number: TableCodec(TABLE) if number == 8 else None),
     )
 
 
