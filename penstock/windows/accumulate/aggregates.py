@@ -116,7 +116,7 @@ class Aggregates:
         columns: tuple[str, ...] = (name,)
         companions: tuple[int, ...] = ()
         of_rows = argument == ROWS or kind == "n"
-        dtype = pl.Int64() if of_rows else self.arguments.type_of(argument).polars()
+        dtype: pl.DataType = pl.Int64() if of_rows else self.arguments.type_of(argument).polars()
         if kind == "sum":
             dtype = pl.Float64() if order == _ROUGH else _sum_type(self.arguments.type_of(argument))
         elif kind == "moments":

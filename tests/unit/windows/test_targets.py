@@ -51,7 +51,7 @@ def test_one_group_is_the_same_as_values():
 
 def test_a_child_is_named_as_the_plan_says_where_that_is_a_name():
     plan = window_plan(keys=BY_TAG)
-    subtable = "CASE WHEN loc = 'l1' THEN NULL ELSE concat('x_', loc) END"
+    subtable = "CASE WHEN _k0 = 'l1' THEN NULL ELSE concat('x_', _k0) END"
     plan = replace(plan, target=replace(plan.target, subtable_sql=subtable))
 
     found = Targets(plan).targets.of(np.array([0, 1]))
