@@ -113,12 +113,11 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
     assert len(made) == 0
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
     assert about_all(made).drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
-    plan = made.plan
+    plan = window_plan(keys=())
     near = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))), TableNames())
     numbers(near, frame([[("d1", 1, 1.0)]]))
-    assert about_all(near).equals(
-        about_all(made)
-    )  # all that have no groups would be in one partition
+    # all that have no groups would be in one partition
+    assert about_all(near).equals(about_all(made))
     assert not made.solo
     assert groups(keys=(), source="plain").solo
 
