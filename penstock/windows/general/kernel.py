@@ -129,7 +129,7 @@ class GeneralKernel:
             made, failed = self.ingest.prepare(rows)
             out.fail(failed)
             if made.height:
-                self.evictor.begin(rows)
+                self.evictor.stored.begin(rows)
                 self._take(made, rows, out)
                 self.evictor.trim()
         return out.emission(self.updates.identity)
@@ -139,9 +139,9 @@ class GeneralKernel:
         rows = self.ingest.written(rows, self.history, replaces=self.rules.replaces)
         made, _ = self.ingest.prepare(rows)
         self._reserve()
-        self.evictor.begin(rows)
+        self.evictor.stored.begin(rows)
         offsets = rows.get_column("_offset").gather(made.get_column("_source"))
-        self.evictor.drop(made.with_columns(offsets))
+        self.evictor.stored.drop(made.with_columns(offsets))
         self.evictor.supersede(made)
 
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
@@ -157,7 +157,7 @@ class GeneralKernel:
             return
         replaces = self.rules.replaces
         ordered = self.inorder.split(
-            made, self.clock.times, self.tables, replaces, replaces or self.evictor.trimmed
+            made, self.clock.times, self.tables, replaces, replaces or self.evictor.bound.trimmed
         )
         if ordered.all():
             self._extend(made, source, out)
@@ -209,7 +209,7 @@ class GeneralKernel:
         before = self.clock.all_t()
         rows, lost = self.lateness.drop(rows, source, out)
         self.evictor.load_for(rows)
-        if self.evictor.trimmed:
+        if self.evictor.bound.trimmed:
             # behind what has just been read again
             rows, lost = self.ingest.renumbered(rows, lost)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))

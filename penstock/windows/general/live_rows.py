@@ -128,7 +128,7 @@ class LiveRows:
 
         *silent* rows replaced only what is stored; *source* has the offsets.
         """
-        if self._evictor.history is None:
+        if self._evictor.stored.history is None:
             return
         otherwise = pl.col("_floor") != NEVER
         if not self._replaces:
@@ -146,7 +146,7 @@ class LiveRows:
                 ]
             )
         if partly.height:
-            self._evictor.drop(
+            self._evictor.stored.drop(
                 partly.with_columns(
                     source.get_column("_offset").gather(partly.get_column("_source"))
                 )
