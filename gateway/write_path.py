@@ -13,8 +13,8 @@ from gateway.publisher import RowPublisher
 from gateway.row_batches import RowBatches
 from gateway.settings import GatewaySettings
 from penstock import names
+from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database, Table
-from penstock.catalog.reader import Changed
 from penstock.repartition.write_gate import Gate, Halts
 from penstock.runtime.clock import Clock
 from penstock.runtime.health import SECONDS

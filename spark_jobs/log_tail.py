@@ -110,7 +110,7 @@ class LogTail:
             found = self._worker.catalog.catalog.schema(schema_id)
             if found is None or found[0].id != self._table_id:
                 continue
-            codec = self._worker.codec(schema_id)
+            codec = self._worker.codecs.decoder(schema_id)
             if codec is not None:
                 self._take_rows(batch, low, high, codec)
 

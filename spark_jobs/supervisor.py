@@ -23,8 +23,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import names
 from penstock.bus import Admin
+from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database, StreamEntry
-from penstock.catalog.reader import CatalogReader, Changed
+from penstock.catalog.reader import CatalogReader
 from penstock.errors import BusError
 from penstock.runtime import log
 from penstock.runtime.clock import Clock, milliseconds

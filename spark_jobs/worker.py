@@ -20,11 +20,9 @@ import tenacity
 
 from penstock import bus, names
 from penstock.bus import Admin, Publisher
-from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
-from penstock.codec import TableCodec
 from penstock.coordination import redis_link
 from penstock.errors import BusError
 from penstock.repartition import progress
@@ -32,6 +30,7 @@ from penstock.runtime import log
 from penstock.runtime.failpoints import Failpoints
 from penstock.sql.plan import StreamPlan
 from penstock.windows import KernelContext
+from spark_jobs.codecs import Codecs
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
 
@@ -58,6 +57,7 @@ class Worker:
             settings.kafka_bootstrap, client_id="spark-worker", children=False
         )
         self.catalog.start()
+        self.codecs = Codecs(self.catalog)
         self.publisher = Publisher(
             settings.kafka_bootstrap, client_id="spark-worker", told_ms=_TOLD_MS
         )
@@ -70,22 +70,7 @@ class Worker:
         #: what the kernels of all processors have in common
         self.kernels = KernelContext()
         self._reports = ThreadPoolExecutor(1, "reports")
-        self._codecs: dict[int, TableCodec] = {}
-        self._targets: dict[int, TableCodec] = {}
         self._plans: dict[str, StreamPlan] = {}
-
-    def codec(self, schema_id: int) -> TableCodec | None:
-        """Decoder of records under *schema_id*; None when no table that the catalog knows has
-        it.
-        """
-        found = self.catalog.catalog.schema(schema_id)
-        if found is None:
-            return None
-        table = found[0]
-        known = self._codecs.get(schema_id)
-        if known is None or known.table is not table:
-            known = self._codecs[schema_id] = TableCodec(table, schema_id)
-        return known
 
     def names_in_storage(self, table_id: int) -> Callable[[], StoredNames]:
         """Asks for the names that a table's columns have in what is stored."""
@@ -114,16 +99,6 @@ class Worker:
         with contextlib.suppress(BusError):
             self.catalog.wait_for(condition, timeout)
         return condition(self.catalog.catalog)
-
-    def target(self, table_id: int) -> TableCodec | None:
-        """Encoder of the newest version of a table; None when it is gone."""
-        table: Table | None = self.catalog.catalog.table_by_id(table_id)
-        if table is None:
-            return None
-        known = self._targets.get(table_id)
-        if known is None or known.table is not table:
-            known = self._targets[table_id] = TableCodec(table)
-        return known
 
     def plan(self, text: str) -> StreamPlan:
         """The plan in *text*; parsed once a process."""

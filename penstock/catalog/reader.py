@@ -5,19 +5,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import structlog
-from prometheus_client import Counter
 from prometheus_client.registry import CollectorRegistry
 
 from penstock import names
 from penstock.bus import BEGINNING, REST_MS, Admin, Batch, Reader
-from penstock.catalog import entries
-from penstock.catalog.model import Entry
+from penstock.catalog.apply import Changed, LogApplier
 from penstock.catalog.view import Catalog
-from penstock.errors import BusError, SchemaError
+from penstock.errors import BusError
 from penstock.runtime import vital
 
 _log = structlog.get_logger("penstock.catalog")
@@ -31,21 +28,8 @@ _END_MS = 20
 _READ_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
-class Changed:
-    """One applied change: `new` None means dropped, `old` None means created."""
-
-    old: Entry | None
-    new: Entry | None
-
-
 class CatalogReader:
-    """Follows `penstock.catalog`; only what was committed is seen.
-
-    Skips records that cannot be read, records whose key names another entry than their content, and
-    records of a writer that does not hold the catalog's lease. Each is logged and counted, and the
-    entry that was known before stays.
-    """
+    """Follows `penstock.catalog`; only what was committed is seen. `LogApplier` judges records."""
 
     def __init__(
         self,
@@ -66,24 +50,10 @@ class CatalogReader:
         self.catalog = Catalog()
         self._bootstrap = bootstrap
         self._client_id = client_id
-        self._children = children
+        self._applier = LogApplier(self.catalog, children=children, registry=registry)
         self._changed = threading.Condition()
         self._listeners: list[Callable[[list[Changed]], None]] = []
         self._caught_up = False
-        #: the present connection has read the log to its end once: what comes from now on comes
-        #: from a live writer
-        self._live = False
-        #: epoch of the newest leader record
-        self._led = 0
-        self._refused = Counter(
-            "penstock_catalog_refused_records",
-            "Records of the catalog's log that were skipped: forged, of a writer without the lease,"
-            " or unreadable",
-            registry=registry or CollectorRegistry(),
-        )
-        #: keys whose newest record was refused: the leader writes what they should hold, else
-        #: compaction would lose it
-        self.spoiled: set[bytes] = set()
         #: offset up to which the log was read, with the marks of transactions, which make no
         #: revision
         self._read = 0
@@ -109,6 +79,11 @@ class CatalogReader:
             with self._changed:
                 self._changed.wait_for(lambda: self._caught_up, timeout)
         return self
+
+    @property
+    def spoiled(self) -> frozenset[bytes]:
+        """Keys whose newest record was refused; see `LogApplier`."""
+        return frozenset(self._applier.spoiled)
 
     def listen(self, listener: Callable[[list[Changed]], None]) -> None:
         """Have *listener* called, on the reader's thread, with every batch of changes from now
@@ -184,9 +159,9 @@ class CatalogReader:
     @vital.run
     def _follow(self) -> None:
         while not self._stop.is_set():
-            self._live = False
+            self._applier.live = False
             try:
-                self._read_while(lambda: not self._live, _END_MS)
+                self._read_while(lambda: not self._applier.live, _END_MS)
                 self._read_while(lambda: True, REST_MS)
             except BusError as error:
                 _log.warning("catalog cannot be read for now", error=str(error))
@@ -206,10 +181,10 @@ class CatalogReader:
                 self._take(reader.read(timeout=_READ_SECONDS), reader.at_end.get(_PARTITION))
 
     def _take(self, batches: list[Batch], end: int | None) -> None:
-        changes = [change for batch in batches for change in self._apply(batch)]
+        changes = [change for batch in batches for change in self._applier.apply(batch)]
         with self._changed:
             self._caught_up = self._caught_up or end is not None
-            self._live = self._live or end is not None
+            self._applier.live = self._applier.live or end is not None
             self._read = max(self._read, self.catalog.revision, end or 0)
             self._changed.notify_all()
         for listener in self._listeners if changes else ():
@@ -217,91 +192,6 @@ class CatalogReader:
                 listener(changes)
             except vital.FAULTS:
                 _log.exception("a listener of the catalog failed")
-
-    def _apply(self, batch: Batch) -> list[Changed]:
-        changes = []
-        for offset, key, value in zip(
-            batch.offsets.tolist(), batch.keys, batch.values, strict=True
-        ):
-            try:
-                change = self._apply_one(key or b"", value)
-                self.spoiled.discard(key or b"")
-            except SchemaError as error:
-                _log.warning("a catalog record is refused", offset=offset, error=str(error))
-                self._refused.inc()
-                self.spoiled.add(key or b"")
-                change = None
-            if change is not None:
-                changes.append(change)
-            self.catalog.revision = offset + 1
-        return changes
-
-    def _apply_one(self, key: bytes, value: bytes | None) -> Changed | None:
-        catalog = self.catalog
-        if value is None:
-            return self._remove(key)
-        if key.startswith(b"child/") and not self._children:
-            return None
-        record = entries.read(value)
-        if key != f"{record.kind}/{record.id}".encode():
-            raise SchemaError(f"the key {_key_text(key)} holds {record.kind}/{record.id}")
-        self._check_writer(record.epoch, leads=key == entries.LEADER_KEY)
-        if key == entries.LEADER_KEY:
-            catalog.next_id = max(catalog.next_id, _next_id(record.body))
-            return None
-        entry = entries.from_record(record)
-        if entry is None:
-            return None
-        known = catalog.by_id(record.id)
-        if (entries.key_of(entry), entry.name) != (key, record.name) or (
-            known is not None and entries.key_of(known) != key
-        ):
-            raise SchemaError(f"the record of {_key_text(key)} holds another entry")
-        return Changed(catalog.put(entry), entry)
-
-    def _remove(self, key: bytes) -> Changed | None:
-        """Forget the entry that *key* names. Raises SchemaError when the entry of that id is of
-        another kind.
-        """
-        number = entries.id_of(key)
-        known = self.catalog.by_id(number) if number is not None else None
-        if known is None:
-            return None
-        if entries.key_of(known) != key:
-            raise SchemaError(
-                f"the key {_key_text(key)} would remove {entries.key_of(known).decode()}"
-            )
-        return Changed(self.catalog.remove(known.id), None)
-
-    def _check_writer(self, epoch: int, *, leads: bool) -> None:
-        """Refuse a record that was not written under the lease.
-
-        A writer announces its epoch with a leader record before it writes anything else. Compaction
-        keeps only the newest leader record, so entries may come before theirs while the log is read
-        from its beginning, but not from a writer that is live.
-        """
-        catalog = self.catalog
-        if epoch < catalog.epoch:
-            raise SchemaError(f"a leader of epoch {epoch} wrote after epoch {catalog.epoch}")
-        if not leads and self._live and epoch > self._led:
-            raise SchemaError(
-                f"a writer of epoch {epoch} wrote that has never led; the leader's epoch is"
-                f" {self._led}"
-            )
-        catalog.epoch = epoch
-        if leads:
-            self._led = epoch
-
-
-def _key_text(key: bytes) -> str:
-    return key[:80].decode(errors="replace")
-
-
-def _next_id(body: str) -> int:
-    try:
-        return int(body)
-    except ValueError:
-        raise SchemaError("the leader's record holds no number", detail=body[:40]) from None
 
 
 def _not_in_time(catalog: Catalog) -> BusError:

@@ -1,6 +1,6 @@
 """What has lately come in on one topic, read once and shared by all who listen.
 
-A `Feed` keeps the newest slices of every partition in memory, up to a bound. Listeners pull from
+A `Feed` keeps the newest slices of every partition in memory (`FeedMemory`). Listeners pull from
 their own position, so nothing queues up for a slow one: when it has fallen behind the bound it
 reads from Kafka itself (`FeedHistory`) until it is near the end again.
 """
@@ -9,101 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import threading
-from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock import tuning
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.reader import CatalogReader
-from penstock.codec import schema_ids
 from penstock.errors import BusError
+from penstock.feeds.memory import FeedMemory
+from penstock.feeds.slices import Slice, slices_of
 from penstock.runtime import vital
 from penstock.runtime.log import get
 
 log = get(__name__)
 T = TypeVar("T")
 _HISTORY_BYTES = 4 << 20
-_SLICE_BYTES = 512 << 10
-#: part of the memory's bound whose slices keep what listeners made of them
-_YOUNG = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Slice:
-    """Consecutive records of one partition, and what listeners have made of them (`shared`)."""
-
-    batch: Batch
-    size: int
-    _made: dict[Hashable, Any] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def share(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what *make* gives, made once for all listeners while the slice is young."""
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            made: T = self._made[key]
-            return made
-
-    def forget(self) -> None:
-        """Free what was made; it can be made again."""
-        with self._lock:
-            self._made.clear()
-
-    def until(self, last: int) -> Slice | None:
-        """Return the part up to offset *last*; None when that is nothing."""
-        count = int(np.searchsorted(self.batch.offsets, last, side="right"))
-        if count == len(self.batch):
-            return self
-        return slice_of(_part(self.batch, 0, count)) if count else None
-
-    @property
-    def partition(self) -> int:
-        return self.batch.partition
-
-    @property
-    def first(self) -> int:
-        return int(self.batch.offsets[0])
-
-    @property
-    def next(self) -> int:
-        return self.batch.next_offset
-
-    @cached_property
-    def ids(self) -> npt.NDArray[np.int64]:
-        """See `schema_ids`."""
-        return schema_ids(self.batch.values)
-
-
-def slice_of(batch: Batch) -> Slice:
-    return Slice(batch, sum(len(v) for v in batch.values if v is not None))
-
-
-def slices_of(batch: Batch) -> list[Slice]:
-    """The batch in slices of a size that one message and one piece of work may have."""
-    sizes = np.cumsum([len(v) if v is not None else 0 for v in batch.values])
-    cuts = [0, *(np.flatnonzero(np.diff(sizes // _SLICE_BYTES)) + 1).tolist(), len(batch)]
-    return [slice_of(_part(batch, a, b)) for a, b in itertools.pairwise(cuts)]
-
-
-def _part(batch: Batch, a: int, b: int) -> Batch:
-    return Batch(
-        batch.topic,
-        batch.partition,
-        batch.offsets[a:b],
-        batch.timestamps[a:b],
-        batch.keys[a:b],
-        batch.values[a:b],
-    )
 
 
 def _understood(catalog: CatalogReader, batches: list[Batch]) -> list[Slice]:
@@ -113,39 +37,6 @@ def _understood(catalog: CatalogReader, batches: list[Batch]) -> list[Slice]:
     pieces = [piece for batch in batches for piece in slices_of(batch)]
     catalog.know({schema_id for piece in pieces for schema_id in np.unique(piece.ids).tolist()})
     return pieces
-
-
-class _Ring:
-    """The newest slices of one partition; `floor` is the oldest offset it can still give."""
-
-    def __init__(self, start: int) -> None:
-        self.slices: deque[Slice] = deque()
-        self._young: deque[Slice] = deque()
-        self.floor = self.next = start
-        self.size = self._young_size = 0
-
-    def add(self, piece: Slice, bound: int) -> list[Slice]:
-        """Take a slice; those that are young no more."""
-        self.slices.append(piece)
-        self.size += piece.size
-        self.next = piece.next
-        while self.size > bound and len(self.slices) > 1:
-            gone = self.slices.popleft()
-            self.size -= gone.size
-            self.floor = gone.next
-        # decoded rows are larger than records: only the newest slices keep them
-        self._young.append(piece)
-        self._young_size += piece.size
-        aged: list[Slice] = []
-        while self._young_size > bound // _YOUNG and len(self._young) > 1:
-            aged.append(self._young.popleft())
-            self._young_size -= aged[-1].size
-        return aged
-
-    def since(self, offset: int) -> list[Slice] | None:
-        if offset < self.floor:
-            return None
-        return [s for s in self.slices if s.next > offset]
 
 
 class Feed(threading.Thread):
@@ -165,22 +56,19 @@ class Feed(threading.Thread):
         self.topic = topic
         self._servers = bootstrap
         self._loop = loop
-        self._memory = memory
         self._halt = threading.Event()
-        self._lock = threading.Lock()
         self._arrived = asyncio.Event()
         self._admin = Admin(bootstrap, client_id="feed-admin")
         self.partitions = [(topic, p) for p in range(self._admin.topics()[topic])]
         self._starts = self._admin.start_offsets(self.partitions)
-        self._rings = {p: _Ring(offset) for p, offset in self.log_ends().items()}
-        self._bound = max(memory // max(len(self._rings), 1), 1)
+        self._memory = FeedMemory(self.log_ends(), memory)
         self.error: str | None = None
         #: subscriptions that read it; without any it is stopped
         self.listeners = 0
 
     @vital.run
     def run(self) -> None:
-        start = {(self.topic, p): ring.next for p, ring in self._rings.items()}
+        start = {(self.topic, p): offset for p, offset in self._memory.ends().items()}
         try:
             with Reader(
                 self._servers, start, client_id="feed", queue_bytes=_HISTORY_BYTES
@@ -188,15 +76,7 @@ class Feed(threading.Thread):
                 while not self._halt.is_set():
                     batches = reader.read(5_000)
                     if batches:
-                        pieces = _understood(self.catalog, batches)
-                        with self._lock:
-                            aged = [
-                                old
-                                for piece in pieces
-                                for old in self._rings[piece.partition].add(piece, self._bound)
-                            ]
-                        for old in aged:
-                            old.forget()
+                        self._memory.add(_understood(self.catalog, batches))
                         self.wake()
         except vital.FAULTS as error:
             log.exception("feed ended", topic=self.topic)
@@ -225,8 +105,7 @@ class Feed(threading.Thread):
 
     def ends(self) -> dict[int, int]:
         """Next offset of each partition: where `latest` begins."""
-        with self._lock:
-            return {p: ring.next for p, ring in self._rings.items()}
+        return self._memory.ends()
 
     def beginnings(self) -> dict[int, int]:
         """Oldest offset of each partition: where `earliest` begins."""
@@ -240,8 +119,7 @@ class Feed(threading.Thread):
         """Slices with records at or above *offset*; None when that is further back than memory
         goes.
         """
-        with self._lock:
-            return self._rings[partition].since(offset)
+        return self._memory.since(partition, offset)
 
 
 class FeedHistory:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 import redis
 
-from penstock.catalog.reader import CatalogReader, Changed
+from penstock.catalog.apply import Changed
+from penstock.catalog.reader import CatalogReader
 from penstock.repartition import progress
 from penstock.runtime import log, vital
 

@@ -45,7 +45,7 @@ class FewFilter:
         if min(groups) < 0:
             return None
         read = {name: picked.column(name) for name in self._reads}
-        made = self._layout.upserts(read, [self._groups.target(group) for group in groups])
+        made = self._layout.upserts(read, [self._groups.targets.one(group) for group in groups])
         if None in made.rows.column(self._time):
             return None
         keys = set(zip(*(made.rows.column(name) for name in self._identity), strict=True))

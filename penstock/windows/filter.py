@@ -1,11 +1,11 @@
 """Streams without a window: each source row that passes WHERE is one row of the result, at once.
 
 The target row's key is (child, first select item[, second for a composite key]). Where that key
-follows from the source row's own key (`stable`: the usual case), updates and deletes need no look
-back; otherwise the old row is read from `History`. IGNORE UPDATE 0, and a source that is itself a
-stream's result, also remove the result of a row that passes no longer or moved. A DELETE of a range
-reads from `History` which rows it takes, where IGNORE UPDATE 1 has left results of earlier versions
-with all of these. Nothing expires: there is no window that could be over.
+follows from the source row's own key (the usual case), updates and deletes need no look back;
+otherwise the old row is read from `History`. IGNORE UPDATE 0, and a source that is itself a
+stream's result, also remove the result of a row that passes no longer or moved (`FilterRules`). A
+DELETE of a range reads from `History` which rows it takes, where IGNORE UPDATE 1 has left results
+of earlier versions with all of these. Nothing expires: there is no window that could be over.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from penstock.windows.emit.output import EmissionBuffer
 from penstock.windows.emit.projection import Projection
 from penstock.windows.emit.result import Results
 from penstock.windows.few_filter import few_filter
+from penstock.windows.filter_rules import FilterRules
 from penstock.windows.groups.groups import Groups
 from penstock.windows.groups.table_names import OneChild
 from penstock.windows.kernel import EARLIEST, LATEST, Control, Delta, Emission, History
 from penstock.windows.rows import columnwise
 from penstock.windows.rows.counted import standing
 from penstock.windows.rows.merge import as_planned, complete
+from penstock.windows.rows.row_columns import RowColumns
 from penstock.windows.rows.scope import Scope, evaluate
 
 
@@ -48,40 +50,19 @@ class FilterKernel:
         self._history = history
         scope = Scope(plan)
         source = plan.source
-        target = plan.target
         self._groups = Groups(scope, self._names)
         self._results = Results(scope, self._groups, windowed=False)
         self._child = OneChild(source.child, self._names) if source.child is not None else None
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         self._expressions = Projection([where.alias("_pass"), *self._groups.expressions])
-        self._identity = [
-            "tbname",
-            source.time_column,
-            *([source.key_column] if source.key_column else []),
-        ]
-        self._target_identity = self._results.identity
-        self._columns = [c.name for c in source.columns if c.name not in self._identity]
-        self._replaces = (
-            not plan.ignore_update or source.result_of is not None or source.kind == "virtual"
-        )
-        own = {*self._identity, *(t.name for t in source.tags)}
-        keyed = [
-            o
-            for c, o in zip(target.columns, target.column_of, strict=True)
-            if c.name in self._target_identity
-        ]
-        items = [scope.over_rows(o.sql).expr for o in plan.outputs if o.name in keyed]
-        self._stable = all(
-            set(e.meta.root_names()) <= own for e in (*items, *self._groups.expressions)
-        )
-        #: whether an update can remove a result, so that it matters which rows may be updates
-        self._retracts = self._replaces and (plan.where is not None or not self._stable)
+        self._columns = RowColumns.of(source)
+        self._rules = FilterRules.of(scope, self._groups.expressions)
         self._tables = TableClock(self._names)
         picked = Picked(source.child, where if plan.where else None)
         self._few = (
             None
-            if self._retracts
-            else few_filter(picked, self._groups, self._results, self._target_identity)
+            if self._rules.retracts
+            else few_filter(picked, self._groups, self._results, self._results.identity)
         )
 
     def apply(self, rows: pl.DataFrame) -> Emission:
@@ -89,13 +70,13 @@ class FilterKernel:
         if self._child is not None:
             rows, _ = self._child.rows(rows)
         if rows.height:
-            rows = complete(rows, self._history, self._identity, self._columns)
+            rows = complete(rows, self._history, self._columns)
             behind = self._behind(rows)
             if behind.any():
                 self._change(rows, behind, out)
             else:
                 self._put(rows, out)
-        return out.emission(self._target_identity)
+        return out.emission(self._results.identity)
 
     def _put(self, rows: pl.DataFrame, out: EmissionBuffer) -> None:
         """Publish the results of *rows*, which are all new."""
@@ -111,15 +92,15 @@ class FilterKernel:
         made, failed = evaluate(rows, self._expressions)
         out.fail(failed)
         put = pl.col("_pass") & (pl.col("_op") != DELETE)
-        if self._stable:
+        if self._rules.stable:
             op = pl.when(put).then(UPSERT).otherwise(DELETE).cast(pl.Int8).alias("_op")
             self._publish(made.filter(put | pl.col("_behind")).with_columns(op), out)
             return
         # what earlier versions had published is known from themselves only
         left = (
-            made.unique(self._identity, keep="last")
-            if self._replaces
-            else standing(made, self._identity)
+            made.unique(self._columns.identity, keep="last")
+            if self._rules.replaces
+            else standing(made, self._columns.identity)
         )
         lines = made.filter(put).with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
         lines = lines.join(left.select("_at"), on="_at", how="semi", maintain_order="left")
@@ -133,9 +114,9 @@ class FilterKernel:
     def _behind(self, rows: pl.DataFrame) -> pl.Series:
         """Rows that may have to remove a result: deletes, and updates where those retract."""
         behind = rows.get_column("_op") == DELETE
-        if self._retracts:
+        if self._rules.retracts:
             numbers = self._names.numbers(rows)
-            times = rows.get_column(self._identity[1]).to_numpy()
+            times = rows.get_column(self._columns.time).to_numpy()
             behind |= pl.Series(self._tables.behind(numbers, times))
             self._tables.advance(numbers, times)
         return behind.alias("_behind")
@@ -144,8 +125,8 @@ class FilterKernel:
         """Return deletions of what stored versions of *rows* had published; None: nothing."""
         if self._history is None:
             return None
-        touched = rows.select(self._identity).unique(maintain_order=True)
-        span = touched.get_column(self._identity[1])
+        touched = rows.select(self._columns.identity).unique(maintain_order=True)
+        span = touched.get_column(self._columns.time)
         low = span.min()
         high = span.max()
         assert isinstance(low, int) and isinstance(high, int)
@@ -158,7 +139,7 @@ class FilterKernel:
         if not found.height:
             return None
         found = found.join(
-            touched, on=self._identity, how="semi", nulls_equal=True, maintain_order="left"
+            touched, on=self._columns.identity, how="semi", nulls_equal=True, maintain_order="left"
         )
         blank = [
             pl.lit(None, dtype=pl.UInt32).alias("_at"),
@@ -173,11 +154,9 @@ class FilterKernel:
         self, history: History, low: int, high: int, tables: Sequence[str] | None
     ) -> pl.DataFrame:
         """Stored rows of low..high in all versions that may have a result."""
-        if self._replaces or self._stable:
+        if self._rules.replaces or self._rules.stable:
             return history.fetch(low, high, tables)
-        return complete(
-            history.fetch_versions(low, high, tables), None, self._identity, self._columns
-        )
+        return complete(history.fetch_versions(low, high, tables), None, self._columns)
 
     def _publish(self, made: pl.DataFrame, out: EmissionBuffer) -> None:
         """Publish what *made* rows put or remove, as each one's `_op` says."""
@@ -185,7 +164,7 @@ class FilterKernel:
             return
         numbers = self._groups.numbers(made)
         result = self._results.changes(made.hstack([pl.Series("_g", numbers, dtype=pl.Int64)]))
-        out.repeats = columnwise.repeats(result.rows, self._target_identity)
+        out.repeats = columnwise.repeats(result.rows, self._results.identity)
         out.put(result)
 
     def control(self, control: Control) -> Emission:
@@ -196,7 +175,7 @@ class FilterKernel:
             elif control.kind == "delete":
                 span = (control.low, control.high, control.tables)
                 self._publish_again(self._fetch_published(self._history, *span), DELETE, out)
-        return out.emission(self._target_identity)
+        return out.emission(self._results.identity)
 
     def _publish_again(self, stored: pl.DataFrame, op: int, out: EmissionBuffer) -> None:
         """Publish the results of *stored* rows again, or remove them, as *op* says."""
@@ -204,7 +183,7 @@ class FilterKernel:
             stored, _ = self._child.rows(stored)
         made, failed = evaluate(stored, self._expressions)
         out.fail(failed)
-        if op == UPSERT or not self._stable:
+        if op == UPSERT or not self._rules.stable:
             # otherwise what is stored fails WHERE now, but an earlier version may have a result
             made = made.filter(pl.col("_pass"))
         self._publish(made.with_columns(pl.lit(op, dtype=pl.Int8).alias("_op")), out)
@@ -216,11 +195,11 @@ class FilterKernel:
         out = EmissionBuffer()
         if self._history is not None:
             stored = self._history.fetch(low, high)
-            if self._retracts and stored.height:
-                times = stored.get_column(self._identity[1]).to_numpy()
+            if self._rules.retracts and stored.height:
+                times = stored.get_column(self._columns.time).to_numpy()
                 self._tables.advance(self._names.numbers(stored), times)
             self._publish_again(stored, UPSERT, out)
-        return out.emission(self._target_identity)
+        return out.emission(self._results.identity)
 
     def open_windows(self) -> pl.DataFrame:
         return self._results.empty().drop("_op")

@@ -24,6 +24,7 @@ from penstock.windows.assign.ingest import Ingest
 from penstock.windows.clocks.clock import StreamClock
 from penstock.windows.clocks.ticks import ALWAYS, NEVER
 from penstock.windows.context import KernelContext
+from penstock.windows.emit.clock_fill import ClockFill
 from penstock.windows.emit.fill import Filler
 from penstock.windows.emit.output import EmissionBuffer
 from penstock.windows.emit.result import Made
@@ -53,20 +54,15 @@ class ForceKernel:
         self.ingest = Ingest(scope, groups, self.aggregates, self.cutter)
         self.window_rows = WindowRows(scope, groups, self.aggregates)
         self.events = Events(plan, groups) if plan.notify is not None else None
-        self.filler = (
-            Filler(scope, self.aggregates, self.window_rows.results)
-            if plan.fill.mode != "none"
-            else None
-        )
+        self.fill: ClockFill | None = None
+        if plan.fill.mode != "none":
+            self.fill = ClockFill(Filler(scope, self.aggregates, self.window_rows.results))
         self.grid = Grid(plan.window, precision, plan.timezone)
         self.watermark = plan.watermark.ticks(precision)
         self.stream = StreamClock()
         #: index of the next window to compute; NEVER before the first tick
         self.next = NEVER
         self.rows: pl.DataFrame | None = None
-        #: partials of the latest window with rows of each partition that had any, and of the latest
-        #: with each value
-        self.latest: pl.DataFrame | None = None
 
     def apply(self, rows: pl.DataFrame) -> Emission:
         out = EmissionBuffer()
@@ -203,43 +199,13 @@ class ForceKernel:
                 none = windows.clear()
                 stamp = Stamp(0, self.stream.now)
                 out.events += self.events.make(none, windows, made.rows, none, stamp)
-        if self.filler is not None:
-            self._fill(windows, first, behind, out)
+        if self.fill is not None and (filled := self.fill.rows(windows, first, behind)) is not None:
+            out.put(Made(filled))
 
     def _describe(self, labelled: pl.DataFrame) -> pl.DataFrame:
         """Return the windows of *labelled* rows with their partials."""
         partials = self.aggregates.partial(labelled, ["_w"], ordered=True).drop("_w")
         return self.cutter.describe(labelled).hstack(partials).drop("_w")
-
-    def _fill(self, windows: pl.DataFrame, first: int, behind: int, out: EmissionBuffer) -> None:
-        """Rows for the windows from *first* up to *behind* that partitions with data have let
-        pass.
-        """
-        assert self.filler is not None
-        indexed = windows.with_columns(
-            pl.Series(
-                "_i", self.grid.last(windows.get_column("_wstart").to_numpy()), dtype=pl.Int64
-            )
-        )
-        earlier = (
-            self.latest.with_columns(pl.lit(first - 1, dtype=pl.Int64).alias("_i"))
-            if self.latest is not None
-            else indexed.clear()
-        )
-        known = pl.concat([earlier.select(indexed.columns), indexed]).sort("_g", "_i", "_wstart")
-        gaps = (
-            known.with_row_index("_line")
-            .select(
-                "_g",
-                "_line",
-                (pl.col("_i") + 1).alias("_f"),
-                pl.col("_i").shift(-1).over("_g").fill_null(behind).alias("_u"),
-            )
-            .filter(pl.col("_u") > pl.col("_f"))
-        )
-        if gaps.height:
-            out.put(Made(self.filler.after(gaps, known)))
-        self.latest = self.filler.lasting(known).drop("_i")
 
     def skip(self, rows: pl.DataFrame) -> None:
         """Its rows are all that it computes from."""
@@ -262,8 +228,8 @@ class ForceKernel:
         )
         if self.rows is not None:
             frames["rows"] = self.rows
-        if self.latest is not None:
-            frames["latest"] = self.latest
+        if self.fill is not None and self.fill.latest is not None:
+            frames["latest"] = self.fill.latest
         return Delta(frames, full)
 
     def restore(self, deltas: Iterable[Delta]) -> None:
@@ -271,7 +237,7 @@ class ForceKernel:
             self.ingest.restore(delta.frames)
             self.stream.time, self.next, self.stream.now = delta.frames["clock"].row(0)
             rows = delta.frames.get("rows")
-            self.latest = delta.frames.get("latest")
             self.rows = None if rows is None else self.ingest.as_now(rows)
-            if self.latest is not None:
-                self.latest = self.aggregates.completed(self.latest)
+            if self.fill is not None:
+                latest = delta.frames.get("latest")
+                self.fill.latest = None if latest is None else self.aggregates.completed(latest)

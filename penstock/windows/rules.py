@@ -23,8 +23,6 @@ class Rules:
     notifies: bool
     #: ticks between two publications by the clock; 0: the clock publishes nothing
     every: int
-    #: ticks after which a group without rows is closed; 0: never
-    idle: int
 
     @classmethod
     def of(cls, plan: StreamPlan) -> Rules:
@@ -44,7 +42,6 @@ class Rules:
             shows_open=plan.fill_history and plan.trigger.kind == "window_close",
             notifies=plan.notify is not None,
             every=_ticks(plan.trigger.every, precision) or hour,
-            idle=_ticks(plan.idle_timeout, precision),
         )
 
 

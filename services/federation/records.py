@@ -13,7 +13,7 @@ from penstock import names
 from penstock.catalog.model import Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
-from penstock.feeds.feed import Slice
+from penstock.feeds.slices import Slice
 from penstock.records import ControlRecord, decode
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from penstock.catalog.model import Table
 from penstock.catalog.stored import present
 from penstock.feeds.cursor import Cursor, TokenError
-from penstock.feeds.feed import Slice
+from penstock.feeds.slices import Slice
 from penstock.records import ControlRecord
 from penstock.sql.plan import Column
 from services.federation.followed_select import FollowedSelect

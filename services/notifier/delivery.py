@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from websockets.exceptions import WebSocketException
 
 from penstock.errors import BusError, PenstockError
-from penstock.feeds.feed import FeedHistory, Slice
+from penstock.feeds.feed import FeedHistory
+from penstock.feeds.slices import Slice
 from penstock.outbound.kafka_topic import is_kafka
 from penstock.outbound.targets import NOTIFY_HINT, TargetRefused, is_web, label_of, reason_of
 from penstock.runtime import vital

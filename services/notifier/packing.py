@@ -10,7 +10,7 @@ import contextlib
 from penstock.catalog.model import StreamEntry
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import BusError, SchemaError
-from penstock.feeds.feed import Slice
+from penstock.feeds.slices import Slice
 from penstock.outbound.reach import Outbound
 from penstock.outbound.targets import NOTIFY_HINT
 from penstock.records import EventsRecord, decode

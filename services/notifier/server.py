@@ -26,10 +26,12 @@ from websockets.http11 import Request, Response
 
 from penstock.auth.access import Access
 from penstock.auth.login import Login
+from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database
-from penstock.catalog.reader import CatalogReader, Changed
+from penstock.catalog.reader import CatalogReader
 from penstock.errors import AuthError, PenstockError
-from penstock.feeds.feed import Feed, Feeds, Listening, Slice, work_on
+from penstock.feeds.feed import Feed, Feeds, Listening, work_on
+from penstock.feeds.slices import Slice
 from penstock.repartition import readers
 from penstock.runtime import audit, vital
 from penstock.runtime.clock import SystemClock, milliseconds

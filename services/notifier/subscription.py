@@ -19,7 +19,7 @@ from penstock.catalog.model import StreamEntry, Table
 from penstock.codec import TableCodec
 from penstock.errors import SchemaError
 from penstock.feeds.cursor import Cursor
-from penstock.feeds.feed import Slice
+from penstock.feeds.slices import Slice
 from penstock.records import EventsRecord, decode
 from penstock.rows.versions import without_clears
 from services.notifier.event_filter import passing

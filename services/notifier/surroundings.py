@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from penstock.feeds.feed import FeedHistory, Slice
+from penstock.feeds.feed import FeedHistory
+from penstock.feeds.slices import Slice
 from penstock.outbound.targets import AllowList, Resolved, endpoint, resolve
 from penstock.runtime import tls
 from penstock.runtime.clock import Clock, SystemClock

@@ -16,37 +16,38 @@ from spark_jobs.poison import Poison
 from spark_jobs.replay import Replay
 
 
-class ChunkCutter:
-    """The limits of chunks in one topic-partition."""
+def cut(records: Records, replay: Replay, poison: Poison) -> Iterator[Records]:
+    """Yield *records* in chunks. A chunk has to be worked on before the next one is asked for: what
+    was passed limits nothing any more.
 
-    def __init__(self, replay: Replay, poison: Poison) -> None:
-        self._replay = replay
-        self._poison = poison
+    Args:
+        replay: knows where a predecessor's chunks ended.
+        poison: knows which records may have killed the operator.
+    """
+    at = 0
+    for control in np.flatnonzero(records.ids == names.CONTROL_SCHEMA_ID).tolist():
+        yield from _cut_data(records, at, control, replay, poison)
+        at = control + 1
+        yield records.slice(control, at)
+    yield from _cut_data(records, at, len(records), replay, poison)
 
-    def chunks(self, records: Records) -> Iterator[Records]:
-        """Yield *records* in chunks. A chunk has to be worked on before the next one is asked for:
-        what was passed limits nothing any more.
-        """
-        at = 0
-        for control in np.flatnonzero(records.ids == names.CONTROL_SCHEMA_ID).tolist():
-            yield from self._data(records, at, control)
-            at = control + 1
-            yield records.slice(control, at)
-        yield from self._data(records, at, len(records))
 
-    def _data(self, records: Records, start: int, stop: int) -> Iterator[Records]:
-        while start < stop:
-            end = self._end(records, start, stop)
-            yield records.slice(start, end)
-            start = end
+def _cut_data(
+    records: Records, start: int, stop: int, replay: Replay, poison: Poison
+) -> Iterator[Records]:
+    while start < stop:
+        end = _find_end(records, start, stop, replay, poison)
+        yield records.slice(start, end)
+        start = end
 
-    def _end(self, records: Records, start: int, stop: int) -> int:
-        """Return where the chunk that begins at *start* ends, at *stop* or before."""
-        first = int(records.offsets[start])
-        last = self._replay.limit(first, int(records.offsets[stop - 1]))
-        bound = self._replay.has_outputs_within(first, last)
-        if self._poison.alone(first, bound=bound):
-            last = first
-        else:
-            last = self._poison.limit(first, last, bound=bound)
-        return max(int(records.offsets.searchsorted(last, side="right")), start + 1)
+
+def _find_end(records: Records, start: int, stop: int, replay: Replay, poison: Poison) -> int:
+    """Return where the chunk that begins at *start* ends, at *stop* or before."""
+    first = int(records.offsets[start])
+    last = replay.limit(first, int(records.offsets[stop - 1]))
+    bound = replay.has_outputs_within(first, last)
+    if poison.alone(first, bound=bound):
+        last = first
+    else:
+        last = poison.limit(first, last, bound=bound)
+    return max(int(records.offsets.searchsorted(last, side="right")), start + 1)

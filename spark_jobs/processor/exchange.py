@@ -217,7 +217,9 @@ class ExchangeProcessor(PartitionProcessor):
         route = Route(plan, self.worker.kernels.tables)
         if plan.source.kind == "virtual":
             return OwnGroups(
-                VirtualHistory(self.worker, plan.source, bounds, begins), route, self.partition
+                VirtualHistory(self.worker, plan.source, bounds, begins),
+                route,
+                self.place.partition,
             )
         table = self.worker.catalog.catalog.table_by_id(plan.source.table_id)
         topic, partitions = ("", 0) if table is None else (table.topic, table.partitions)
@@ -230,7 +232,7 @@ class ExchangeProcessor(PartitionProcessor):
             lambda: begins(topic),
             held,
         )
-        return OwnGroups(stored, route, self.partition)
+        return OwnGroups(stored, route, self.place.partition)
 
     def source_rows(self, plan: StreamPlan) -> TableHistory | None:
         return None

@@ -18,8 +18,9 @@ from penstock.records import DROPPED, ControlRecord, ExchangeRecord, encode
 from penstock.rows.partition import partition
 from penstock.runtime import traces
 from spark_jobs.processor.clocks import numbered
+from spark_jobs.processor.group_places import PARTITIONS
 from spark_jobs.processor.processor import PartitionProcessor
-from spark_jobs.processor.route import PARTITIONS, Taken, newest
+from spark_jobs.processor.route import Taken, newest
 from spark_jobs.processor.stream import LiveStream
 
 _MAX_BYTES = 700_000
@@ -65,7 +66,9 @@ class ExchangeSender:
         stream.changed = True
         trace = newest(taken)
         parts, failed = stream.route.split(taken, processor.source_rows(stream.plan))
-        producer = names.exchange_producer(stream.id, processor.topic, processor.partition)
+        producer = names.exchange_producer(
+            stream.id, processor.place.topic, processor.place.partition
+        )
         for place, part in parts:
             if trace is not None:
                 part = part.with_columns(pl.lit(trace).alias(traces.COLUMN))
@@ -95,14 +98,16 @@ class ExchangeSender:
         processor = self._processor
         if not self._concerns_exchange(control):
             return
-        sent = dataclasses.replace(control, producer=processor.forwarder, offset=offset, ordinal=0)
+        sent = dataclasses.replace(
+            control, producer=processor.place.forwarder, offset=offset, ordinal=0
+        )
         if control.kind == "barrier":
-            partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
+            partitions = processor.worker.catalog.catalog.topics().get(processor.place.topic, 1)
             sent = dataclasses.replace(
-                sent, body=json.dumps({"partitions": partitions, "topic": processor.topic})
+                sent, body=json.dumps({"partitions": partitions, "topic": processor.place.topic})
             )
         if control.kind == "tick":
-            partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
+            partitions = processor.worker.catalog.catalog.topics().get(processor.place.topic, 1)
             sent = dataclasses.replace(sent, body=numbered(partitions))
         if control.kind == "delete" and control.table is not None:
             tables = self._tables_here(control.table, control.tables)
@@ -111,7 +116,9 @@ class ExchangeSender:
             sent = dataclasses.replace(sent, tables=tuple(sorted(tables)))
         value = encode(sent)
         for place in range(PARTITIONS):
-            processor.outbox.send(processor.forwarder, names.EXCHANGE, place, offset, 0, value)
+            processor.outbox.send(
+                processor.place.forwarder, names.EXCHANGE, place, offset, 0, value
+            )
 
     def _concerns_exchange(self, control: ControlRecord) -> bool:
         if control.kind in ("barrier", "stream_off", "begin"):
@@ -133,8 +140,8 @@ class ExchangeSender:
         here = processor.tables(table_id)
         if tables is None:
             return here
-        partitions = processor.worker.catalog.catalog.topics().get(processor.topic, 1)
-        return {t for t in tables if partition(t, partitions) == processor.partition}
+        partitions = processor.worker.catalog.catalog.topics().get(processor.place.topic, 1)
+        return {t for t in tables if partition(t, partitions) == processor.place.partition}
 
 
 def _any_reads(streams: Iterable[LiveStream], table_id: int | None) -> bool:

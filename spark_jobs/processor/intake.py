@@ -55,7 +55,7 @@ class Intake:
         self._worker = processor.worker
         self._positions = processor.positions
         self._pending = processor.pending
-        self.placement = Placement(processor.partition, processor.worker.kernels.tables)
+        self.placement = Placement(processor.place.partition, processor.worker.kernels.tables)
 
     def check_only(self, records: Records) -> bool:
         """Return True if nothing is wrong with records that no stream reads; then all that has to
@@ -86,7 +86,7 @@ class Intake:
         self._worker.catalog.know(schema_ids)
         alike: dict[Hashable, list[TableCodec]] = {}
         for schema_id in schema_ids:
-            codec = self._worker.codec(schema_id)
+            codec = self._worker.codecs.decoder(schema_id)
             if codec is None or codec.reads_like is None:
                 return None
             alike.setdefault((codec.reads_like, codec.table.database), []).append(codec)
@@ -125,7 +125,7 @@ class Intake:
             index: Sequence[int] = range(len(records))
             if len(schema_ids) > 1:
                 index = np.flatnonzero(records.ids == schema_id).tolist()
-            codec = self._worker.codec(schema_id)
+            codec = self._worker.codecs.decoder(schema_id)
             if codec is None:
                 self._bury_unknown(records, index, schema_id)
                 continue
@@ -280,8 +280,8 @@ class Intake:
             reason_of_all = f"{part.height} rows: {reason}"
             self._processor.post(
                 DeadLetter(
-                    self._processor.topic,
-                    self._processor.partition,
+                    self._processor.place.topic,
+                    self._processor.place.partition,
                     int(str(offset)),
                     self._processor.reader,
                     code,

@@ -25,10 +25,11 @@ from spark_jobs.input import Records
 from spark_jobs.output import Outbox
 from spark_jobs.poison import Poison
 from spark_jobs.processor.controls import apply_control, to_kernel_control
-from spark_jobs.processor.cutter import ChunkCutter
+from spark_jobs.processor.cutter import cut
 from spark_jobs.processor.gap import read_gap
 from spark_jobs.processor.history_filler import HistoryFiller
 from spark_jobs.processor.pending import Pending
+from spark_jobs.processor.place import Place
 from spark_jobs.processor.positions import Positions
 from spark_jobs.processor.published import find_published
 from spark_jobs.processor.snapshots import Snapshots
@@ -55,32 +56,31 @@ class PartitionProcessor(ABC):
         first_time: int,
     ) -> None:
         self.worker = worker
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partition = partition
-        #: who controls come from that are passed on: no topic of the same name before or after has
-        #: this id
-        self.forwarder = names.exchange_producer(topic_id, topic, partition)
-        self.settings = worker.settings
+        self.place = Place(topic, topic_id, partition)
         self.log = log.get(__name__, topic=topic, partition=partition)
-        self._files = StateFiles(directory, worker.failpoints)
-        self._owner = uuid.uuid4().hex
+        files = StateFiles(directory, worker.failpoints)
+        owner = uuid.uuid4().hex
         self._poison = Poison(
-            self.settings.scratch_dir / "poison" / f"{topic}-{partition}", worker.driver
+            worker.settings.scratch_dir / "poison" / f"{topic}-{partition}", worker.driver
         )
-        known = self._files.load() or self.inherit_state()
+        known = files.load() or self.inherit_state()
         state = known or Snapshot(-1)
         self.positions = Positions(state.next, state.time, state.seen)
         self.pending = Pending(state.waiting)
-        clean = self._files.claim(self._owner, state.next) and known is not None
+        clean = files.claim(owner, state.next) and known is not None
         found = [] if clean else self._find_published(state, first_time)
         self._replay = Replay([*state.pending, *found], max(state.next, 0))
-        self._cutter = ChunkCutter(self._replay, self._poison)
         self.outbox = Outbox(worker.publisher, self._replay, worker.guard.enforce)
-        self._snapshots = Snapshots(self._files, self.outbox, state.ends)
+        self._snapshots = Snapshots(files, owner, self.outbox, state.ends)
         self.streams = Streams(worker, self.outbox, topic, partition, self.history)
         self.filler = HistoryFiller(
-            worker, self.outbox, self.pending, topic, partition, self.forwarder, self.streams.touch
+            worker,
+            self.outbox,
+            self.pending,
+            topic,
+            partition,
+            self.place.forwarder,
+            self.streams.touch,
         )
         self.streams.restore(state)
         if found or not clean:
@@ -194,7 +194,7 @@ class PartitionProcessor(ABC):
             return
         if int(records.offsets[0]) > positions.next:
             self._fill_gap(int(records.offsets[0]))
-        for chunk in self._cutter.chunks(records):
+        for chunk in cut(records, self._replay, self._poison):
             self._process(chunk)
         self.outbox.check()
 
@@ -204,14 +204,14 @@ class PartitionProcessor(ABC):
         """
         if not first:
             return 0
-        place = (self.topic, self.partition)
+        place = (self.place.topic, self.place.partition)
         return min(first, self.worker.admin.start_offsets([place])[place])
 
     def _fill_gap(self, until: int) -> None:
         """Work on what lies between the own position and *until* in the log."""
         start = self.positions.next
         self.log.warning("reading a gap from the log", next=start, until=until)
-        parts = read_gap(self.worker, self.topic, self.partition, start, until)
+        parts = read_gap(self.worker, self.place.topic, self.place.partition, start, until)
         for part in parts:
             # what the log has no record for (a transaction's marker) is no gap
             self.positions.next = int(part.offsets[0])
@@ -293,20 +293,18 @@ class PartitionProcessor(ABC):
 
     def report_live(self, stream_id: int, offset: int) -> None:
         """Say that a stream is live here from *offset* on."""
-        self.worker.report_stream(stream_id, f"{self.topic}:{self.partition}", offset)
+        self.worker.report_stream(stream_id, str(self.place), offset)
 
     def report_barrier(self, control: ControlRecord, offset: int) -> None:
         """Say that a barrier was passed, once all before it is in the log."""
-        field = f"{self.reader}:{self.topic}:{self.partition}"
+        field = f"{self.reader}:{self.place}"
         self.outbox.then(lambda _: self.worker.report_barrier(control.id, field, offset))
 
     def show_open_windows(self, control: ControlRecord) -> None:
         """Answer with the windows of a stream that are open at this place of the log."""
         stream = self.streams.by_id.get(control.stream or 0)
         if stream is not None and (stream.route is None or self.reader == "exchange"):
-            self.worker.report_open(
-                control.id, f"{self.topic}:{self.partition}", stream.open_windows()
-            )
+            self.worker.report_open(control.id, str(self.place), stream.open_windows())
 
     # ---------------------------------------------------------------- state
 
@@ -315,7 +313,7 @@ class PartitionProcessor(ABC):
         """Seconds until a snapshot is wanted; None when nothing has changed."""
         if not self.positions.dirty:
             return None
-        return self._snapshots.due(self.settings.snapshot_seconds)
+        return self._snapshots.due(self.worker.settings.snapshot_seconds)
 
     def snapshot_if_due(self) -> None:
         """Take a snapshot when it is time."""
@@ -354,9 +352,12 @@ class PartitionProcessor(ABC):
 
     def _report_saved(self, next_offset: int, saved: Sequence[LiveStream]) -> None:
         """Report the position that was saved, and the counters of streams."""
-        key = names.query_progress(self.topic)
-        place: Any = {str(self.partition): next_offset, names.TOPIC_ID: self.topic_id}
-        self.worker.report(lambda r: r.hset(key, mapping=place))
+        key = names.query_progress(self.place.topic)
+        progress: Any = {
+            str(self.place.partition): next_offset,
+            names.TOPIC_ID: self.place.topic_id,
+        }
+        self.worker.report(lambda r: r.hset(key, mapping=progress))
         # not before their results are in the log: how long that took is among what they report
         self.worker.report_streams(
             [s.progress() for s in saved if self.streams.by_id.get(s.id) is s]
@@ -370,7 +371,7 @@ class PartitionProcessor(ABC):
         # in mid-replay outputs above the own position are in the log: whoever comes next has to
         # look for them again
         if self.positions.next >= 0 and not self._replay:
-            self._files.release(self._owner, self.positions.next)
+            self._snapshots.release(self.positions.next)
         self._snapshots.close()
         self._poison.close()
 
@@ -381,13 +382,15 @@ class PartitionProcessor(ABC):
             if stored is not None:
                 plan = self.worker.plan(stored[0])
                 plans.setdefault(plan.stream_id, plan)
-        producers = {names.stream_producer(p, self.topic, self.partition) for p in plans}
-        producers |= {names.exchange_producer(p, self.topic, self.partition) for p in plans}
+        topic = self.place.topic
+        partition = self.place.partition
+        producers = {names.stream_producer(p, topic, partition) for p in plans}
+        producers |= {names.exchange_producer(p, topic, partition) for p in plans}
         outputs = {
-            (topic, i): state.ends.get(f"{topic}:{i}", 0)
+            (output, i): state.ends.get(f"{output}:{i}", 0)
             for plan in plans.values()
-            for topic, partitions in self.outputs(plan).items()
+            for output, partitions in self.outputs(plan).items()
             for i in range(partitions)
         }
         since = state.time if state.time >= 0 else first_time
-        return find_published(self.worker, producers | {self.forwarder}, outputs, since)
+        return find_published(self.worker, producers | {self.place.forwarder}, outputs, since)

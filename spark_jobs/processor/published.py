@@ -122,7 +122,7 @@ def _in_rows(
     found = worker.catalog.catalog.schema(schema_id)
     if found is None or not worker.catalog.catalog.writers_of(found[0].id):
         return
-    codec = worker.codec(schema_id)
+    codec = worker.codecs.decoder(schema_id)
     if codec is not None:
         stamped = codec.decode(values).records.filter(pl.col("producer").is_not_null())
         yield from stamped.select("producer", "from_offset", "offset", "ordinal").iter_rows()

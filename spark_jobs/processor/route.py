@@ -1,22 +1,20 @@
 """Where rows of one exchange stream go: what the scan of a source partition decides before rows
 leave it.
 
-Owns WHERE and the keys over source rows, the partition of every group met, which rows are late for
-their own table (`_late`: only the scan sees all of a table), rows that replace earlier ones,
-whichever group those were in, and the columns worth sending. Rows of virtual sources are renamed
-here and joined behind the exchange. Refuses to send: that is `ExchangeSender`'s.
+Owns WHERE and the keys over source rows, which rows are late for their own table (`_late`: only the
+scan sees all of a table), rows that replace earlier ones, whichever group those were in, and the
+columns worth sending. Rows of virtual sources are renamed here and joined behind the exchange.
+`GroupPlaces` knows the partition of each group, `ExchangeSender` sends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from penstock import names
 from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
 from penstock.sql.plan import Event, State, StreamPlan
@@ -25,10 +23,11 @@ from penstock.windows.emit.projection import Projection
 from penstock.windows.groups.table_names import TableNames
 from penstock.windows.kernel import Delta, History
 from penstock.windows.rows.merge import written
+from penstock.windows.rows.row_columns import RowColumns
 from penstock.windows.rows.scope import Scope, evaluate
 from penstock.windows.virtual import Mapper
+from spark_jobs.processor.group_places import PARTITIONS, GroupPlaces
 
-PARTITIONS = names.BUILT_IN_TOPICS[names.EXCHANGE]
 _META = ("_step", "_offset", "_now", "_op", "tbname")
 _CLOCK = "route.tables"
 
@@ -97,7 +96,6 @@ class Route:
 
     def __init__(self, plan: StreamPlan, table_names: TableNames | None = None) -> None:
         """*table_names*: numbers tables, for all streams of the process; None: for this one."""
-        self._known: dict[tuple[Any, ...], int] = {}
         self._names = TableNames() if table_names is None else table_names
         self._tables = TableClock(self._names)
         self.plan = plan
@@ -108,10 +106,10 @@ class Route:
         source = plan.source
         scope = Scope(plan)
         self._mapper = Mapper(source) if source.kind == "virtual" else None
-        self._key_names = [f"_k{i}" for i in range(len(plan.keys))]
+        key_names = [f"_k{i}" for i in range(len(plan.keys))]
         keys = [
             scope.over_rows(key.sql).expr.alias(name)
-            for name, key in zip(self._key_names, plan.keys, strict=True)
+            for name, key in zip(key_names, plan.keys, strict=True)
         ]
         fixed = {"tbname", *(t.name for t in source.tags)}
         #: whether a table's rows can never change their group
@@ -124,13 +122,14 @@ class Route:
             # a partial row says nothing about WHERE; and all parts of a row must meet
             where = pl.lit(True)
             keys = keys if self._constant else []
+        only: int | None = None
+        if not key_names:
+            only = 0
+        elif self._mapper is not None and not self._constant:
+            only = plan.stream_id % PARTITIONS
+        self._places = GroupPlaces(plan.target.table, key_names, only)
         self._expressions = Projection([where.alias("_pass"), *keys])
-        self._identity = [
-            "tbname",
-            source.time_column,
-            *([source.key_column] if source.key_column else []),
-        ]
-        self._values = [c.name for c in source.columns if c.name not in self._identity]
+        self._columns = RowColumns.of(source)
         self._replaces = self._mapper is None and replaces(plan)
         self._sent = [*_META, *columns_to_send(plan), "_late"]
 
@@ -153,9 +152,7 @@ class Route:
                 return [], None
             tables = self._names.numbers(rows.select(pl.col("_origin").alias("tbname")))
         else:
-            rows = written(
-                taken[0].rows, history, self._identity, self._values, replaces=self._replaces
-            )
+            rows = written(taken[0].rows, history, self._columns, replaces=self._replaces)
             tables = self._names.numbers(rows)
         times = rows.get_column(self.plan.source.time_column).to_numpy()
         steps = rows.get_column("_step").to_numpy()
@@ -222,7 +219,7 @@ class Route:
         else:
             leaves = gone
         stays = pl.col("_pass") & ~gone
-        made = self._add_places(made.filter(leaves | stays))
+        made = self._places.add_to(made.filter(leaves | stays))
         if not made.height:
             return []
         everywhere = made.select(leaves.any()).item()
@@ -247,25 +244,7 @@ class Route:
         if not rows.height:
             return rows
         made, _ = evaluate(rows, self._expressions)
-        return self._add_places(made).filter(pl.col("_place") == number).select(rows.columns)
-
-    def _add_places(self, made: pl.DataFrame) -> pl.DataFrame:
-        if not self._key_names:
-            return made.with_columns(pl.lit(0).alias("_place"))
-        if self._mapper is not None and not self._constant:
-            return made.with_columns(pl.lit(self.plan.stream_id % PARTITIONS).alias("_place"))
-        groups = made.select(self._key_names).unique(maintain_order=True)
-        places = groups.with_columns(
-            _place=pl.Series([self._place(k) for k in groups.rows()], dtype=pl.Int64)
-        )
-        return made.join(
-            places, on=self._key_names, how="left", nulls_equal=True, maintain_order="left"
-        )
-
-    def _place(self, values: tuple[Any, ...]) -> int:
-        if values not in self._known:
-            self._known[values] = names.group_id(self.plan.target.table, values) % PARTITIONS
-        return self._known[values]
+        return self._places.add_to(made).filter(pl.col("_place") == number).select(rows.columns)
 
     # ---------------------------------------------------------------- state
 

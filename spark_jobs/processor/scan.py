@@ -131,20 +131,20 @@ class ScanProcessor(PartitionProcessor):
         """Return the part of the state of an earlier generation's partition that belongs to this
         one.
         """
-        if names.generation(self.topic) == 1:
+        if names.generation(self.place.topic) == 1:
             return None
-        self.worker.await_catalog(lambda c: bool(c.begins(self.topic)), _CATALOG_PATIENCE)
+        self.worker.await_catalog(lambda c: bool(c.begins(self.place.topic)), _CATALOG_PATIENCE)
         catalog = self.worker.catalog.catalog
-        home = catalog.database_of_topic(self.topic)
-        begins = catalog.begins(self.topic)
-        if home is None or self.partition not in begins:
+        home = catalog.database_of_topic(self.place.topic)
+        begins = catalog.begins(self.place.topic)
+        if home is None or self.place.partition not in begins:
             raise StateError(
-                f"{self.topic}[{self.partition}]: the catalog does not say what it took the"
-                " place of"
+                f"{self.place.topic}[{self.place.partition}]: the catalog does not say"
+                " what it took the place of"
             )
-        (_, partitions), (former, number) = catalog.lineage(self.topic)[:2]
+        (_, partitions), (former, number) = catalog.lineage(self.place.topic)[:2]
         directory = names.state_directory(
-            self.settings.state_dir, str(home.id), former, self.partition % number
+            self.worker.settings.state_dir, str(home.id), former, self.place.partition % number
         )
         parent = StateFiles(directory).load()
         if parent is None:
@@ -153,13 +153,13 @@ class ScanProcessor(PartitionProcessor):
                 former=former,
             )
             return None
-        counts = self.partition < number
+        counts = self.place.partition < number
         made = inherit(
             parent,
             self.worker.plan,
-            self.partition,
+            self.place.partition,
             partitions,
-            begins[self.partition],
+            begins[self.place.partition],
             counts=counts,
         )
         self.log.info("state taken over", former=former, next=made.next)
@@ -167,7 +167,7 @@ class ScanProcessor(PartitionProcessor):
 
     def apply_generation_control(self, control: ControlRecord, offset: int) -> bool:
         # what an earlier database of this name has left there is not about this one
-        own = control.id == names.move(self.topic_id, names.generation(self.topic) + 1)
+        own = control.id == names.move(self.place.topic_id, names.generation(self.place.topic) + 1)
         if control.kind == "close" and own:
             self.pending.close(offset)
         elif control.kind == "end" and own:
@@ -182,20 +182,20 @@ class ScanProcessor(PartitionProcessor):
 
     def _begin(self, offset: int) -> None:
         """Report all streams live here, and what the old partition said of them as this one's."""
-        former, number = self.worker.catalog.catalog.lineage(self.topic)[1]
+        former, number = self.worker.catalog.catalog.lineage(self.place.topic)[1]
         for stream in self.streams.by_id.values():
             self.report_live(stream.id, offset)
             self.worker.report_streams([stream.progress()])
-            if self.partition < number:
+            if self.place.partition < number:
                 key = names.stream_status(stream.id)
-                field = f"{names.STATS}{former}:{self.partition}"
+                field = f"{names.STATS}{former}:{self.place.partition}"
                 self.worker.report(lambda r, k=key, f=field: r.hdel(k, f))  # type: ignore[misc]
 
     def finish_chunk(self) -> None:
         if self._ending is not None:
             (key, offset), self._ending = self._ending, None
             self.keep()
-            self.worker.report_ended(key, f"{self.reader}:{self.partition}", offset)
+            self.worker.report_ended(key, f"{self.reader}:{self.place.partition}", offset)
 
     # ------------------------------------------------------------ the rest of a processor's answers
 
@@ -207,7 +207,7 @@ class ScanProcessor(PartitionProcessor):
         self.report_barrier(control, offset)
 
     def plans(self) -> list[StreamPlan]:
-        tables = {t.id for t in self.worker.catalog.catalog.tables_of_topic(self.topic)}
+        tables = {t.id for t in self.worker.catalog.catalog.tables_of_topic(self.place.topic)}
         return [
             s.plan
             for s in self.worker.catalog.catalog.streams()
@@ -234,8 +234,8 @@ class ScanProcessor(PartitionProcessor):
         found = {
             str(n) for n, _ in redis_link.hash_items(self.worker.redis, names.children(table_id))
         }
-        partitions = self.worker.catalog.catalog.topics().get(self.topic, 1)
-        mine = {n for n in found if place(n, partitions) == self.partition}
+        partitions = self.worker.catalog.catalog.topics().get(self.place.topic, 1)
+        mine = {n for n in found if place(n, partitions) == self.place.partition}
         return mine | self._intake.placement.tables_of(table_id)
 
     def end_stream(self, stream_id: int) -> None:
@@ -254,8 +254,8 @@ class ScanProcessor(PartitionProcessor):
             self._histories[key] = TableHistory(
                 self.worker,
                 source,
-                self.topic,
-                lambda: {self.partition: self.positions.next},
+                self.place.topic,
+                lambda: {self.place.partition: self.positions.next},
                 stored=held,
             )
         return self._histories[key]

@@ -19,9 +19,14 @@ _AGAIN = 0.05
 class Snapshots:
     """Snapshots of one processor, one at a time."""
 
-    def __init__(self, files: StateFiles, outbox: Outbox, ends: dict[str, int]) -> None:
-        """*ends*: see `Snapshot.ends`, as the state had them."""
+    def __init__(self, files: StateFiles, owner: str, outbox: Outbox, ends: dict[str, int]) -> None:
+        """
+        Args:
+            owner: who has claimed *files*.
+            ends: see `Snapshot.ends`, as the state had them.
+        """
         self._files = files
+        self._owner = owner
         self._outbox = outbox
         self._ends = ends
         self._taken_at = time.monotonic()
@@ -70,6 +75,12 @@ class Snapshots:
             done.set_result(None)
         except BaseException as error:  # noqa: B036  told to the main loop
             done.set_exception(error)
+
+    def release(self, next_offset: int) -> None:
+        """Leave the state to whoever comes next: everything up to *next_offset* is published and
+        saved.
+        """
+        self._files.release(self._owner, next_offset)
 
     def close(self) -> None:
         self._thread.shutdown()

@@ -18,7 +18,7 @@ from penstock.errors import PenstockError, SchemaError
 from penstock.rows.rows import Rows
 from penstock.rows.versions import without_clears
 from penstock.runtime import log, traces
-from penstock.sql.plan import needs_ticks
+from penstock.sql.plan import StreamPlan, needs_ticks
 from penstock.windows import make_kernel
 from penstock.windows.emit.few_results import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
@@ -53,14 +53,6 @@ class LiveStream:
         self._partition = partition
         self.text = text
         self.status = status
-        self.plan = worker.plan(text)
-        self.id = self.plan.stream_id
-        self.timed = needs_ticks(self.plan)
-        self.child = (
-            self.plan.source.child.lower()
-            if self.plan.source.kind == "child" and self.plan.source.child
-            else None
-        )
         self.changed = False
         #: what the kernel reads again
         self.history: StoredHistory | None = None
@@ -70,9 +62,30 @@ class LiveStream:
         #: where the stream's rows go, when this processor passes them on
         self.route: Route | None = None
         self.stats = Stats()
-        self.output = StreamOutput(worker, outbox, topic, partition, self.plan, self.stats)
+        self.output = StreamOutput(worker, outbox, topic, partition, worker.plan(text), self.stats)
         if status != "failed":
             self.guard(lambda: self._start(history, [self.stats.take(d) for d in saved]), -1, -1)
+
+    @property
+    def plan(self) -> StreamPlan:
+        """The plan that the stream goes by now."""
+        return self.output.plan
+
+    @property
+    def id(self) -> int:
+        """The stream's id in the catalog."""
+        return self.plan.stream_id
+
+    @property
+    def timed(self) -> bool:
+        """Whether ticks are for this stream."""
+        return needs_ticks(self.plan)
+
+    @property
+    def child(self) -> str | None:
+        """The only child table that is read, in lower case; None: all are."""
+        source = self.plan.source
+        return source.child.lower() if source.kind == "child" and source.child else None
 
     def _start(self, history: StoredHistory | None, saved: Iterable[Delta]) -> None:
         if history is None:
@@ -123,10 +136,9 @@ class LiveStream:
         """Publish what came of *rows*, if anything did."""
         if results is None:
             return None
+        child = self.child
         self.stats.rows_in += (
-            len(rows)
-            if self.child is None
-            else sum(t.lower() == self.child for t in rows.column("tbname"))
+            len(rows) if child is None else sum(t.lower() == child for t in rows.column("tbname"))
         )
         if not len(results.rows):
             return results
@@ -150,10 +162,11 @@ class LiveStream:
             return
         answers = self._worker.kernels.answers
         rows = answers.get(rows, "written", lambda: without_clears(rows))
+        child = self.child
         mine = (
             rows.height
-            if self.child is None
-            else int((rows.get_column("tbname").str.to_lowercase() == self.child).sum())
+            if child is None
+            else int((rows.get_column("tbname").str.to_lowercase() == child).sum())
         )
         self.stats.rows_in += mine
 
@@ -191,7 +204,6 @@ class LiveStream:
     def alter(self, text: str, history: StoredHistory | None) -> None:
         """Go on with another plan that means the same of the state there is."""
         self._set_plan(text)
-        self.timed = needs_ticks(self.plan)
         if self.route is not None:
             self.route.replan(self.plan)
         elif (kernel := self._kernel) is not None and history is not None:
@@ -199,8 +211,7 @@ class LiveStream:
 
     def _set_plan(self, text: str) -> None:
         self.text = text
-        self.plan = self._worker.plan(text)
-        self.output.plan = self.plan
+        self.output.plan = self._worker.plan(text)
 
     def sever(self, table_id: int, tables: Iterable[str]) -> bool:
         """Read *tables* of *table_id* no more, not even if they are made again: they were dropped.

@@ -45,7 +45,7 @@ class StreamOutput:
 
     def target(self) -> TableCodec:
         """Return the encoder of the result table. Raises SchemaError when it is gone."""
-        codec = self._worker.target(self.plan.target.table_id)
+        codec = self._worker.codecs.encoder(self.plan.target.table_id)
         if codec is None:
             raise SchemaError(
                 f"table {self.plan.target.table} does not exist", code="E_TARGET_GONE"

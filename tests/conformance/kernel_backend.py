@@ -95,7 +95,7 @@ def forget_early(kernel: Kernel) -> None:
     """Make *kernel* let go of old rows at once, so that corrections read them again."""
     inner = getattr(kernel, "inner", kernel)
     if (evictor := getattr(inner, "evictor", None)) is not None:
-        evictor.room = 0
+        evictor.bound.room = 0
 
 
 class _Run:

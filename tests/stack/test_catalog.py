@@ -13,9 +13,10 @@ import redis
 from penstock import names
 from penstock.bus import Admin, Publisher
 from penstock.catalog import changes, entries
+from penstock.catalog.apply import Changed
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Child, Database
-from penstock.catalog.reader import CatalogReader, Changed
+from penstock.catalog.reader import CatalogReader
 from penstock.catalog.writer import LEASE, CatalogWriter
 from penstock.coordination.lease import Lease
 from penstock.errors import BusError, LeaseLost

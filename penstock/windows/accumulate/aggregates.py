@@ -4,7 +4,7 @@ Owns what each function keeps and how two pieces of it become one. A *partial* i
 line per key and one or several columns per part; parts are shared, so `count(v), avg(v), stddev(v)`
 keep one count of `v`.
 
-    arguments(rows)            rows + `_x0…`, the evaluated arguments
+    arguments                  what is evaluated as `_x0…`
     partial(rows, by)          one line per key
     merge(partials, by)        lines of the same key become one; older lines must come first
     finalise(partials, by)     `by` + `_a0…`
@@ -28,13 +28,13 @@ from penstock.sql.functions.exact import finite
 from penstock.sql.plan import Aggregate
 from penstock.types import ColumnType
 from penstock.windows.accumulate import sketches
+from penstock.windows.accumulate.arguments import ROWS, Arguments
 from penstock.windows.emit.projection import (
     Projection,
     Quick,
     cast_to,
     taken,
     where_above_0,
-    without_nan,
 )
 from penstock.windows.general.parts import (
     Part,
@@ -73,15 +73,12 @@ class Aggregates:
     """The aggregates of one plan, compiled."""
 
     def __init__(self, scope: Scope) -> None:
-        self.scope = scope
         plan = scope.plan
         self.time = plan.source.time_column
         self.key = plan.source.key_column
         self.items: tuple[Aggregate, ...] = plan.aggregates
-        self._sql: list[str] = []
-        self._quick: list[Quick | None] = []
-        self._types: list[ColumnType] = []
-        self._exprs: list[pl.Expr] = []
+        #: what is evaluated as `_x0…`
+        self.arguments = Arguments(scope)
         self._parts: dict[tuple[PartKind, int, str, str], Part] = {}
         final: _Values = {}
         for item in self.items:
@@ -111,24 +108,6 @@ class Aggregates:
 
     # ---------------------------------------------------------------- building
 
-    def _argument(self, sql: str | None) -> int:
-        """Index of the argument *sql*; equal texts share one."""
-        if sql is None:
-            return -1
-        if sql in self._sql:
-            return self._sql.index(sql)
-        compiled = self.scope.over_rows(sql)
-        expr = compiled.expr
-        quick: Quick | None = None
-        if compiled.type.kind in ("FLOAT", "DOUBLE"):
-            quick = without_nan(expr.meta.root_names()[0]) if expr.meta.is_column() else None
-            expr = expr.fill_nan(None)
-        self._quick.append(quick)
-        self._sql.append(sql)
-        self._types.append(compiled.type)
-        self._exprs.append(expr.alias(f"_x{len(self._exprs)}"))
-        return len(self._sql) - 1
-
     def _part(self, kind: PartKind, argument: int, order: str = "", of: str = "") -> Part:
         known = self._parts.get((kind, argument, order, of))
         if known is not None:
@@ -136,11 +115,10 @@ class Aggregates:
         name = f"_p{len(self._parts)}"
         columns: tuple[str, ...] = (name,)
         companions: tuple[int, ...] = ()
-        dtype: pl.DataType = (
-            pl.Int64() if argument < 0 or kind == "n" else self._types[argument].polars()
-        )
+        of_rows = argument == ROWS or kind == "n"
+        dtype: pl.DataType = pl.Int64() if of_rows else self.arguments.type_of(argument).polars()
         if kind == "sum":
-            dtype = pl.Float64() if order == _ROUGH else _sum_type(self._types[argument])
+            dtype = pl.Float64() if order == _ROUGH else _sum_type(self.arguments.type_of(argument))
         elif kind == "moments":
             columns = (f"{name}.mean", f"{name}.m2", f"{name}.low")
             dtype = pl.Float64()
@@ -148,7 +126,7 @@ class Aggregates:
             columns = (f"{name}.m", f"{name}.w")
         elif kind == "pick":
             companions = tuple(
-                self._argument(a.sql)
+                self.arguments.number(a.sql)
                 for a in self.items
                 if a.function == "companion" and a.of == of
             )
@@ -162,7 +140,7 @@ class Aggregates:
         """The aggregate's value from its partials, and those of its companions: each with the type
         it is cast to.
         """
-        argument = self._argument(item.sql)
+        argument = self.arguments.number(item.sql)
         function = item.function
         if function.startswith(USER):
             # the values themselves: the function is called where its result is used
@@ -240,14 +218,14 @@ class Aggregates:
 
     def wide(self, item: Aggregate) -> bool:
         """Tell whether a sum over the item's argument may leave 64 bits."""
-        return item.sql is not None and self._types[self._sql.index(item.sql)].kind in _WIDE
+        argument = self.arguments.number(item.sql)
+        return argument != ROWS and self.arguments.type_of(argument).kind in _WIDE
 
     def _unwrap(self, item: Aggregate) -> _Value:
         """The mean or sum of integers whose sum of 64 bits may have wrapped: a sum that its type
         cannot hold is NULL.
         """
-        assert item.sql is not None
-        argument = self._sql.index(item.sql)
+        argument = self.arguments.number(item.sql)
         count = self._part("n", argument).columns[0]
         total = self._part("sum", argument).columns[0]
         rough = self._part("sum", argument, _ROUGH).columns[0]
@@ -270,7 +248,7 @@ class Aggregates:
 
     def held(self, kind: PartKind, item: Aggregate, rough: bool = False) -> Part:
         """The part of a kind that the value of *item* is made from; there is one."""
-        argument = -1 if item.sql is None else self._sql.index(item.sql)
+        argument = self.arguments.number(item.sql)
         return self._parts[kind, argument, _ROUGH if rough else "", ""]
 
     def completed(self, partials: pl.DataFrame) -> pl.DataFrame:
@@ -292,22 +270,10 @@ class Aggregates:
 
     # ---------------------------------------------------------------- running
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """What is evaluated as `_x0…`."""
-        return tuple(self._sql)
-
-    def argument_expressions(self) -> list[pl.Expr]:
-        """Expressions that make `_x0…` from source rows."""
-        return list(self._exprs)
-
-    def quick_arguments(self) -> list[Quick | None]:
-        """Of each of those another way to its values, where there is one."""
-        return list(self._quick)
-
     def pick_schema(self, part: Part) -> dict[str, pl.DataType]:
         """Columns of a pick and their types."""
-        types = [part.dtype, pl.Int64(), *(self._types[c].polars() for c in part.companions)]
+        companions = (self.arguments.type_of(c).polars() for c in part.companions)
+        types = [part.dtype, pl.Int64(), *companions]
         return dict(zip((c for c in part.columns if not c.endswith(".k")), types, strict=True))
 
     def partial(
@@ -356,7 +322,8 @@ class Aggregates:
         """Final values of rows labelled with *by*; rows of one key must be in time order unless
         *ordered* is False.
         """
-        return self.finalise(self.partial(rows.with_columns(self._exprs), by, ordered), by)
+        rows = rows.with_columns(self.arguments.expressions)
+        return self.finalise(self.partial(rows, by, ordered), by)
 
 
 def _with_codes(rows: pl.DataFrame, parts: Sequence[Part]) -> pl.DataFrame:

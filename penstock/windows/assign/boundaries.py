@@ -11,15 +11,13 @@ in every unit:
   quarters.
 
 `start(i)` is the grid point `i` plus the offset, `end(i)` (exclusive) is the grid point plus the
-interval plus the offset. A local time that a change of the clocks leaves out is read with the
-offset before the change; one that exists twice is the first. Everything is vectorised over numpy
+interval plus the offset. `WallClock` says what local time is. Everything is vectorised over numpy
 Int64 ticks.
 """
 
 from __future__ import annotations
 
 import math
-import zoneinfo
 from typing import Literal
 
 import numpy as np
@@ -27,13 +25,12 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock.sql.plan import TICKS_PER_SECOND, Duration, Interval
+from penstock.windows.assign.wall_clock import WallClock
+from penstock.windows.clocks.ticks import Ticks
 
-Ticks = npt.NDArray[np.int64]
-_MONTHS_1900_TO_1970 = 70 * 12
 #: lengths that many grids are made of, in seconds
 _ROUND_SECONDS = (86_400, 3_600, 600, 60, 10, 1)
 _Family = Literal["fixed", "local", "calendar"]
-_FIXED_ZONES = ("UTC", "Etc/UTC", "Etc/GMT", "GMT", "Zulu", "Etc/Zulu", "Universal")
 
 
 class Grid:
@@ -41,14 +38,9 @@ class Grid:
 
     def __init__(self, window: Interval, precision: str, timezone: str) -> None:
         self._precision = precision
-        self._unit: Literal["ms", "us", "ns"] = precision  # type: ignore[assignment]
-        self._zone = timezone
-        self._utc = timezone in _FIXED_ZONES
-        if not self._utc:
-            zoneinfo.ZoneInfo(timezone)
+        self._wall = WallClock(precision, timezone)
         self._step = window.sliding
         self._size = window.size
-        self._offset = window.offset
         self._family: _Family = self._family_of(window.sliding)
         self._size_family: _Family = self._family_of(window.size)
         self._offset_ticks = window.offset.ticks(precision) if window.offset else 0
@@ -77,7 +69,7 @@ class Grid:
     def _family_of(self, duration: Duration) -> _Family:
         if duration.natural:
             return "calendar"
-        return "local" if duration.unit in ("d", "w") and not self._utc else "fixed"
+        return "local" if duration.unit in ("d", "w") and not self._wall.utc else "fixed"
 
     # ---------------------------------------------------------------- the grid
 
@@ -86,9 +78,9 @@ class Grid:
         if self._family == "fixed":
             return (times - self._offset_ticks) // self._step_ticks
         if self._family == "local":
-            index = self._to_local(times - self._offset_ticks) // self._step_ticks
+            index = self._wall.to_local(times - self._offset_ticks) // self._step_ticks
         else:
-            index = self._month_of(times - self._offset_ticks) // self._step_months(self._step)
+            index = self._wall.month_of(times - self._offset_ticks) // self._step_months(self._step)
         # the offset counts elapsed time from a local grid point: a change of the clocks in between
         # may be off by one
         index = np.where(self.start(index) > times, index - 1, index)
@@ -176,7 +168,7 @@ class Grid:
     def _point(self, index: Ticks) -> Ticks:
         """Grid point: local wall-clock ticks for local and calendar steps, UTC ticks otherwise."""
         if self._family == "calendar":
-            return self._first_of_month(index * self._step_months(self._step))
+            return self._wall.first_of_month(index * self._step_months(self._step))
         return index * self._step_ticks
 
     def _add(self, points: Ticks, size: Duration | None) -> Ticks:
@@ -184,71 +176,14 @@ class Grid:
         local = self._family != "fixed"
         if size is not None:
             if self._size_family == "calendar":
-                points = self._add_months(
-                    points if local else self._to_local(points), self._step_months(size)
+                points = self._wall.add_months(
+                    points if local else self._wall.to_local(points), self._step_months(size)
                 )
                 local = True
             elif self._size_family == "local" or self._family == "fixed":
                 points = points + size.ticks(self._precision)
             else:
-                points = (self._to_utc(points) if local else points) + size.ticks(self._precision)
+                points = self._wall.to_utc(points) if local else points
+                points = points + size.ticks(self._precision)
                 local = False
-        return (self._to_utc(points) if local else points) + self._offset_ticks
-
-    def _month_of(self, times: Ticks) -> Ticks:
-        """Months since 1900-01 of each UTC time, in local time."""
-        local = self._series(self._to_local(times))
-        frame = local.to_frame("t").select(
-            (pl.col("t").dt.year().cast(pl.Int64) - 1900) * 12
-            + pl.col("t").dt.month().cast(pl.Int64)
-            - 1,
-        )
-        return frame.to_series().to_numpy()
-
-    def _first_of_month(self, months: Ticks) -> Ticks:
-        """Local wall-clock ticks of the first of each month counted from 1900-01."""
-        days = (
-            (months - _MONTHS_1900_TO_1970)
-            .astype("datetime64[M]")
-            .astype("datetime64[D]")
-            .astype(np.int64)
-        )
-        return days * (86_400 * TICKS_PER_SECOND[self._precision])
-
-    def _add_months(self, local: Ticks, months: int) -> Ticks:
-        moved = (
-            self._series(local)
-            .to_frame("t")
-            .select(pl.col("t").dt.offset_by(f"{months}mo").dt.timestamp(self._unit))
-        )
-        return moved.to_series().to_numpy()
-
-    def _series(self, ticks: Ticks) -> pl.Series:
-        return pl.Series(ticks, dtype=pl.Int64).cast(pl.Datetime(self._unit))
-
-    def _to_local(self, times: Ticks) -> Ticks:
-        """Wall-clock ticks of UTC times."""
-        if self._utc:
-            return times
-        local = (
-            pl.Series(times, dtype=pl.Int64)
-            .cast(pl.Datetime(self._unit, "UTC"))
-            .dt.convert_time_zone(self._zone)
-        )
-        return local.dt.replace_time_zone(None).cast(pl.Int64).to_numpy()
-
-    def _to_utc(self, local: Ticks) -> Ticks:
-        """UTC ticks of wall-clock times."""
-        if self._utc:
-            return local
-        naive = self._series(local)
-        times = naive.dt.replace_time_zone(self._zone, ambiguous="earliest", non_existent="null")
-        if times.null_count():
-            # clocks jump forward over this time: read it with the offset that was valid before the
-            # jump
-            hours = 3 * 3600 * TICKS_PER_SECOND[self._precision]
-            before = self._series(local - hours).dt.replace_time_zone(
-                self._zone, ambiguous="earliest", non_existent="null"
-            )
-            times = times.cast(pl.Int64).fill_null(before.cast(pl.Int64) + hours)
-        return times.cast(pl.Int64).to_numpy()
+        return (self._wall.to_utc(points) if local else points) + self._offset_ticks

@@ -50,11 +50,12 @@ class Answered:
 class Call(Answered):
     """Prepared rows, and the windows they lie in.
 
-    keys, key_of         : the distinct keys, ascending, and of each row its place among them owner,
-    index, stops  : of each pair its key's place, its window's number in the grid and last tick; by
-    key and window positions, place     : of each (row, window) the row's position (None: each row
-    is in just one window) and its pair's place tables               : of each row its table's
-    number in `TableNames`
+    keys, key_of: the distinct keys, ascending, and of each row its place among them.
+    owner, index, stops: of each pair its key's place, its window's number in the grid and last
+        tick; by key and window.
+    positions, place: of each (row, window) the row's position (None: each row is in just one
+        window) and its pair's place.
+    tables: of each row its table's number in `TableNames`.
     """
 
     def __init__(
@@ -74,7 +75,6 @@ class Call(Answered):
     def _pair(self, positions: Numbers | None, indexes: Ticks) -> None:
         super().__init__()
         self.positions = positions
-        self._indexes = indexes
         owners = self.key_of if positions is None else self.key_of.take(positions)
         windows, window_of = distinct(indexes)
         if len(windows) == 1:
@@ -97,7 +97,7 @@ class Call(Answered):
         made._grid = self._grid
         made.keys = self.keys
         made.key_of = self.key_of
-        made._pair(self.rows_of()[~dropped], self._indexes[~dropped])
+        made._pair(self.rows_of()[~dropped], self.index.take(self.place[~dropped]))
         return made
 
     def __len__(self) -> int:

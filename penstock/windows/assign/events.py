@@ -88,7 +88,7 @@ class Events:
             stamp: the writes that caused it.
         """
         numbers = pl.concat([f.get_column("_g") for f in (opened, closed, removed)]).unique()
-        known = self.groups.targets(numbers.to_numpy()).select("tbname", "_group")
+        known = self.groups.targets.of(numbers.to_numpy()).select("tbname", "_group")
         about = dict(
             zip(
                 numbers.to_list(),

@@ -10,6 +10,7 @@ on which an expression fails come back apart. Refuses to decide what becomes of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from penstock.windows.groups.groups import Groups
 from penstock.windows.groups.key_index import KeyIndex
 from penstock.windows.kernel import History
 from penstock.windows.rows.merge import written
+from penstock.windows.rows.row_columns import RowColumns
 from penstock.windows.rows.scope import Scope, evaluate
 
 _CALL = ("_step", "_op", "_now", "_pass", "_source")
@@ -41,39 +43,28 @@ class Ingest:
         self.time = plan.source.time_column
         self.key = plan.source.key_column
         self.tables = KeyIndex({"tbname": pl.String()})
-        #: what makes two source rows, and two prepared rows, the same row
-        self._source_identity = ["tbname", *filter(None, (self.time, self.key))]
-        self.identity = ["_tab", *self._source_identity[1:]]
+        self._source = RowColumns.of(plan.source)
+        #: what makes two prepared rows the same row
+        self.identity = ["_tab", *self._source.identity[1:]]
         where = scope.over_rows(plan.where).expr.fill_null(False) if plan.where else pl.lit(True)
         ahead = [where.alias("_pass"), *groups.expressions, *cutter.expressions]
         self._expressions = Projection(
-            [*ahead, *aggregates.argument_expressions()],
-            [*(None for _ in ahead), *aggregates.quick_arguments()],
+            [*ahead, *aggregates.arguments.expressions],
+            [*(None for _ in ahead), *aggregates.arguments.quick],
         )
         fields: tuple[str, ...] = ()
         if plan.notify is not None and isinstance(plan.window, Event):
             fields = (*plan.window.start_columns, *plan.window.end_columns)
         evaluated = [
-            e.meta.output_name() for e in (*cutter.expressions, *aggregates.argument_expressions())
+            e.meta.output_name() for e in (*cutter.expressions, *aggregates.arguments.expressions)
         ]
-        kept = dict.fromkeys([*self._source_identity[1:], *evaluated, *fields])
+        kept = dict.fromkeys([*self.identity[1:], *evaluated, *fields])
         #: columns of a prepared row, in order
         self.columns = ["_g", "_seq", "_tab", "_floor", "_ceiling", *kept]
-        fields_of = {c.name: c.type.polars() for c in (*plan.source.columns, *plan.source.tags)}
-        self._input_types: dict[str, pl.DataType] = {
-            "_step": pl.UInt32(),
-            "_offset": pl.Int64(),
-            "_now": pl.Int64(),
-            "_op": pl.Int8(),
-            "tbname": pl.String(),
-            **fields_of,
-        }
-        self._values = [c.name for c in plan.source.columns if c.name not in self._source_identity]
         #: how rows are ordered for a cut
         self.order = ["_g", self.time, *([self.key] if self.key else []), "_seq"]
         self._next = 0
         self._saved = 0
-        self._empty: pl.DataFrame | None = None
 
     def prepare(self, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Prepared rows with the columns of the call, and the rows that failed (in the input layout
@@ -132,13 +123,19 @@ class Ingest:
             return self.tables.keys.get_column("tbname").gather(numbers).to_list()
         return self.names_of(numbers.to_numpy())
 
+    @cached_property
     def empty(self) -> pl.DataFrame:
         """No prepared rows, in their layout."""
-        if self._empty is None:
-            self._empty = self.prepare(pl.DataFrame(schema=self._input_types))[0].select(
-                self.columns
-            )
-        return self._empty
+        source = self.plan.source
+        types: dict[str, pl.DataType] = {
+            "_step": pl.UInt32(),
+            "_offset": pl.Int64(),
+            "_now": pl.Int64(),
+            "_op": pl.Int8(),
+            "tbname": pl.String(),
+            **{c.name: c.type.polars() for c in (*source.columns, *source.tags)},
+        }
+        return self.prepare(pl.DataFrame(schema=types))[0].select(self.columns)
 
     def names_of(self, numbers: npt.NDArray[np.int64]) -> list[str] | None:
         """Child tables whose rows make up the partitions *numbers*; None: any table's may."""
@@ -170,8 +167,7 @@ class Ingest:
         self, rows: pl.DataFrame, history: History | None, *, replaces: bool = True
     ) -> pl.DataFrame:
         """See `penstock.windows.rows.merge.written`."""
-        identity = self._source_identity
-        return written(rows, history, identity, self._values, replaces=replaces)
+        return written(rows, history, self._source, replaces=replaces)
 
     # ---------------------------------------------------------------- state
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from penstock.sql.plan import StreamPlan
 from penstock.windows.clocks.ticks import NEVER, Highest, Mask, Ticks, previous_max
 from penstock.windows.groups.key_index import Numbers
 from penstock.windows.groups.table_names import TableNames
@@ -86,9 +87,14 @@ class GroupClock:
     A call first makes room for the groups that there are (`reserve`), then says what has come.
     """
 
-    def __init__(self, watermark: int) -> None:
-        """*watermark*: in ticks."""
+    def __init__(self, watermark: int, idle: int = 0) -> None:
+        """
+        Args:
+            watermark: in ticks.
+            idle: ticks without rows after which a group is silent; 0: none ever is.
+        """
         self._watermark = watermark
+        self.idle = idle
         self._count = 0
         #: the highest event time
         self.times = Highest()
@@ -102,6 +108,13 @@ class GroupClock:
         self.raised = False
         #: whether any group has windows in storage only
         self.releases = False
+
+    @classmethod
+    def of(cls, plan: StreamPlan) -> GroupClock:
+        """Return the clock of the groups of *plan*."""
+        precision = plan.source.precision
+        idle = plan.idle_timeout.ticks(precision) if plan.idle_timeout else 0
+        return cls(plan.watermark.ticks(precision), idle)
 
     @property
     def highest(self) -> Ticks:
@@ -151,10 +164,12 @@ class GroupClock:
             self.releases = True
             self._released.put(groups, self.t(groups))
 
-    def silent(self, since: int) -> Numbers:
-        """Return the groups that have had rows, none of them after *since*."""
+    def silent(self, now: int) -> Numbers:
+        """Return the groups that have had rows, the last of them `idle` ticks before *now* or
+        earlier.
+        """
         heard = self._heard.values[: self._count]
-        return np.flatnonzero((heard != NEVER) & (heard <= since))
+        return np.flatnonzero((heard != NEVER) & (heard <= now - self.idle))
 
     def latest(self) -> int:
         """Return the highest event time of all groups."""

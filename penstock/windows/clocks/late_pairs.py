@@ -79,7 +79,7 @@ class LatePairs:
         """Note which pairs are dropped: storage has the rows."""
         floors = np.full(call.rows.height, NEVER, np.int64)
         np.maximum.at(floors, call.rows_of()[expired], call.stops.take(call.place)[expired] + 1)
-        lost = call.rows.select(*self._counted.identity, "_offset").with_columns(
+        lost = call.rows.select(*self._counted.columns.identity, "_offset").with_columns(
             pl.Series("_floor", floors)
         )
         self._counted.lose(lost.filter(pl.Series(floors != NEVER)))

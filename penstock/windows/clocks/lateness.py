@@ -85,7 +85,9 @@ class Lateness:
                     lost.to_frame(), on="_source", how="semi"
                 )
                 out.late.append(dropped.drop("_source"))
-                self._evictor.drop(rows.join(dropped.select("_source", "_offset"), on="_source"))
+                self._evictor.stored.drop(
+                    rows.join(dropped.select("_source", "_offset"), on="_source")
+                )
         floor = pl.when(pl.Series(partly)).then(pl.Series(t)).otherwise(pl.col("_floor"))
         gone = pl.Series(late)
         return rows.with_columns(floor.alias("_floor")).filter(~gone), rows.filter(gone)

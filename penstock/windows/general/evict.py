@@ -22,7 +22,9 @@ from penstock.windows.assign.ingest import Ingest
 from penstock.windows.assign.regions import Regions
 from penstock.windows.clocks.clock import GroupClock
 from penstock.windows.clocks.ticks import NEVER, Highest
+from penstock.windows.general.bound import Bound
 from penstock.windows.general.store import Numbers, Store
+from penstock.windows.general.stored_rows import StoredRows
 from penstock.windows.kernel import History
 
 #: how far back the first, second … reading goes, in seconds; after them everything is read
@@ -50,68 +52,42 @@ class Evictor:
         self.store = store
         self.clock = clock
         self.regions = regions
-        self.history = history
+        self.stored = StoredRows(ingest, history)
+        self.bound = Bound(room)
         self._remembered = remembered
         self._unique = unique
         plan = ingest.plan
-        self._counts = plan.window is not None and plan.window.kind == "count"
-        self._ticks = TICKS_PER_SECOND[plan.source.precision]
+        second = TICKS_PER_SECOND[plan.source.precision]
+        counts = plan.window is not None and plan.window.kind == "count"
+        #: how far back the first, second … reading goes, in ticks; None: everything is read
+        self._steps: list[int | None] = (
+            [None] if counts else [*(seconds * second for seconds in _STEPS), None]
+        )
         #: first time in memory per partition; NEVER: all of it is
         self.horizon = Highest()
-        #: first offset that was the stream's; NEVER with FILL_HISTORY
-        self.first: int | None = NEVER if plan.fill_history else None
-        if self.first is None and getattr(history, "since_begin", False):
-            self.first = 0
-        self.dropped = pl.DataFrame(
-            schema={n: store.rows.schema[n] for n in ingest.identity} | {"_offset": pl.Int64}
-        )
-        self._saved = 0
         #: arrival numbers of rows that storage lacks, or has otherwise than they count
         self.unstored = store.rows.select("_seq").clear()
         #: rows below a horizon that storage does not keep
         self.extras = store.rows.clear()
-        self.room = room
-        self._limit = 0
-        #: whether rows were ever let go
-        self.trimmed = False
-
-    def begin(self, rows: pl.DataFrame) -> None:
-        """Note where the stream began."""
-        if self.first is None and rows.height:
-            self.first = rows.get_column("_offset").min()  # type: ignore[assignment]
-
-    def drop(self, rows: pl.DataFrame) -> None:
-        """Remember rows that were dropped as late (`_tab`, time, key, `_offset`): storage has them,
-        the stream does not.
-        """
-        if self.history is not None and rows.height:
-            self.dropped = pl.concat(
-                [self.dropped, rows.select(self.dropped.columns)], rechunk=True
-            )
 
     def keep(self, live: pl.DataFrame) -> None:
         """Remember *live* rows (by `_seq`) as ones that storage lacks, or has otherwise than they
         count.
         """
-        if self.history is not None and live.height:
+        if self.stored.history is not None and live.height:
             self.unstored = pl.concat([self.unstored, live.select("_seq")], rechunk=True)
 
     def count_again(self, rows: pl.DataFrame, low: int, high: int) -> None:
         """All stored *rows* of *low*..*high* (with `_offset`) count from now on, whatever came of
         them before.
         """
-        self.dropped = self.dropped.filter(~pl.col(self.ingest.time).is_between(low, high))
-        self._saved = min(self._saved, self.dropped.height)
-        if self.first is not None:
-            before = rows.filter(pl.col("_offset") < self.first)
-            self.keep(before)
-            self.drop(before)
+        self.keep(self.stored.count_again(rows, low, high))
 
     def supersede(self, rows: pl.DataFrame) -> None:
         """Prepared *rows* that do not count themselves replace what is stored: what counts in their
         place stays in memory.
         """
-        if self.history is None or not rows.height:
+        if self.stored.history is None or not rows.height:
             return
         identity = self.ingest.identity
         latest = rows.group_by(identity).agg(pl.col("_seq").max().alias("_until"))
@@ -119,7 +95,7 @@ class Evictor:
             latest, on=identity, nulls_equal=True
         )
         self.keep(counted.filter(pl.col("_seq") < pl.col("_until")))
-        if not self.trimmed:
+        if not self.bound.trimmed:
             return
         below = rows.filter(pl.col(self.ingest.time) < int(self.horizon.values.max()))
         if below.height and (stored := self._like(below)) is not None:
@@ -138,10 +114,9 @@ class Evictor:
         """What storage has of the rows that agree with one of *rows* in their identity, as far as
         it is the stream's.
         """
-        assert self.history is not None
         times = rows.get_column(self.ingest.time)
         names = self.ingest.tables_of(rows)
-        stored = self._ours(self.history.fetch(times.min(), times.max(), names))  # type: ignore[arg-type]
+        stored = self.stored.fetch(times.min(), times.max(), names)  # type: ignore[arg-type]
         same = rows.select(self.ingest.identity)
         return (
             None
@@ -153,7 +128,7 @@ class Evictor:
 
     def trim(self) -> None:
         """Let go of old rows when there are many."""
-        if self.history is None or self.store.count <= max(self._limit, self.room):
+        if self.stored.history is None or self.bound.allows(self.store.count):
             return
         groups = len(self.ingest.groups)
         keep = self.clock.all_t()[:groups]
@@ -184,8 +159,7 @@ class Evictor:
         self.extras = pl.concat([self.extras, self._find_unstored(old)], rechunk=True)
         self.store.remove(old)
         self.store.forget(self.horizon.values)
-        self._limit = 2 * self.store.count
-        self.trimmed = True
+        self.bound.settle(self.store.count)
 
     def _find_unstored(self, old: pl.DataFrame) -> pl.DataFrame:
         """Rows among *old* that storage does not have, or has in another version."""
@@ -206,7 +180,7 @@ class Evictor:
         go: those whose update was dropped.
         """
         stale = self.store.rows.join(
-            self.dropped.select(self.ingest.identity),
+            self.stored.dropped.select(self.ingest.identity),
             on=self.ingest.identity,
             how="semi",
             nulls_equal=True,
@@ -219,7 +193,7 @@ class Evictor:
         """Bring into memory what prepared *rows* of the present call may reach, and what they may
         replace.
         """
-        if self.history is None or not self.trimmed or not rows.height:
+        if self.stored.history is None or not self.bound.trimmed or not rows.height:
             return
         points = [rows.select("_g", pl.col(self.ingest.time).alias("_t"))]
         if not self.ingest.groups.whole:
@@ -245,7 +219,7 @@ class Evictor:
         """Bring into memory what a change of *low*..*high* may reach in the partitions of *tables*
         (None: in all).
         """
-        if self.history is not None and self.trimmed:
+        if self.stored.history is not None and self.bound.trimmed:
             numbers = np.arange(len(self.ingest.groups))
             if tables is not None and self.ingest.groups.whole:
                 numbers = self.ingest.tables_named(tables)
@@ -266,11 +240,11 @@ class Evictor:
     def load(self, spans: pl.DataFrame) -> None:
         """Bring into memory all that a change of `_lo`.._hi` in partitions `_g` may reach."""
         self.horizon.reserve(len(self.ingest.groups))
-        for step in (*_STEPS, None):
+        for step in self._steps:
             regions = self._lacking(spans)
             if not regions.height:
                 return
-            self._read(regions, None if self._counts else step)
+            self._read(regions, step)
 
     def _lacking(self, spans: pl.DataFrame) -> pl.DataFrame:
         """The regions of those *spans* that reach below their horizon."""
@@ -288,25 +262,24 @@ class Evictor:
         horizon = self.horizon.values[found.get_column("_g").to_numpy()]
         return found.filter(pl.Series((start < horizon) & (horizon != NEVER)))
 
-    def _read(self, regions: pl.DataFrame, seconds: int | None) -> None:
-        """Read the partitions of *regions* again from *seconds* before the change (None: from the
-        beginning) up to the horizon.
+    def _read(self, regions: pl.DataFrame, reach: int | None) -> None:
+        """Read the partitions of *regions* again from *reach* ticks before the change (None: from
+        the beginning) up to the horizon.
         """
-        assert self.history is not None
         time = self.ingest.time
         numbers = regions.get_column("_g").to_numpy()
         horizon = self.horizon.values[numbers]
         low = NEVER
         if self.regions.by_window:
             low = int(regions.get_column("_from").to_numpy().min())
-        elif seconds is not None:
+        elif reach is not None:
             # what changes may lie far above the horizon, and its region begin below
             least = min(
                 int(regions.get_column("_lo").to_numpy().min()) - self.regions.tolerance,
                 int(horizon.min()),
             )
-            low = max(least - seconds * self._ticks, NEVER)
-        fresh = self._fetch_ours(low, int(horizon.max()) - 1, numbers)
+            low = max(least - reach, NEVER)
+        fresh = self.stored.fetch(low, int(horizon.max()) - 1, self.ingest.names_of(numbers))
         wanted = regions.select("_g", pl.Series("_horizon", horizon))
         back = self.extras.join(wanted, on="_g").filter(
             pl.col(time) < pl.col("_horizon"), pl.col(time) >= low
@@ -323,24 +296,6 @@ class Evictor:
                 )
             back = pl.concat([back.select(self.ingest.columns), fresh.select(self.ingest.columns)])
         self._add(back.select(self.ingest.columns), numbers, low)
-
-    def _fetch_ours(self, low: int, high: int, numbers: Numbers) -> pl.DataFrame | None:
-        """Prepared rows of low..high that are the stream's."""
-        assert self.history is not None
-        return self._ours(self.history.fetch(low, high, self.ingest.names_of(numbers)))
-
-    def _ours(self, stored: pl.DataFrame) -> pl.DataFrame | None:
-        """Prepared rows of those *stored* that are the stream's and count."""
-        if self.first is not None and stored.height:
-            stored = stored.filter(pl.col("_offset") >= self.first)
-        if not stored.height:
-            return None
-        made, _ = self.ingest.prepare(stored.sort("_offset", maintain_order=True))
-        offsets = stored.get_column("_offset").sort().gather(made.get_column("_source"))
-        live = made.with_columns(offsets).filter(pl.col("_pass"))
-        return live.join(
-            self.dropped, on=[*self.ingest.identity, "_offset"], how="anti", nulls_equal=True
-        )
 
     def _add(self, rows: pl.DataFrame, numbers: Numbers, low: int) -> None:
         """Rows read again and their windows. The first window of a partition may begin before
@@ -401,11 +356,11 @@ class Evictor:
         """Horizons moved and rows dropped since the last call; rows storage lacks; where the stream
         began.
         """
-        begin = 0 if full else self._saved
-        self._saved = self.dropped.height
         schema = {"first": pl.Int64(), "limit": pl.Int64(), "trimmed": pl.Boolean()}
-        about = pl.DataFrame([(self.first, self._limit, self.trimmed)], schema=schema, orient="row")
-        frames = {"horizon": self.horizon.delta(full), "dropped": self.dropped[begin:]}
+        about = pl.DataFrame(
+            [(self.stored.first, self.bound.limit, self.bound.trimmed)], schema=schema, orient="row"
+        )
+        frames = {"horizon": self.horizon.delta(full), "dropped": self.stored.delta(full)}
         return {
             **{n: f for n, f in frames.items() if f.height},
             "extras": self.extras,
@@ -420,9 +375,7 @@ class Evictor:
                 frames["horizon"].get_column("n").to_numpy(),
                 frames["horizon"].get_column("value").to_numpy(),
             )
-        if "dropped" in frames:
-            self.dropped = pl.concat([self.dropped, frames["dropped"]])
-        self._saved = self.dropped.height
+        first, self.bound.limit, self.bound.trimmed = frames["evictor"].row(0)
+        self.stored.restore(frames.get("dropped"), first)
         self.extras = self.ingest.as_now(frames["extras"])
         self.unstored = frames["unstored"] if "unstored" in frames else self._restore_unstored()
-        self.first, self._limit, self.trimmed = frames["evictor"].row(0)

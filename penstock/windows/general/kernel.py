@@ -70,7 +70,7 @@ class GeneralKernel:
         regions = Regions(plan)
         replaces = self.rules.replaces
         self.ingest = Ingest(scope, groups, aggregates, cutter)
-        self.clock = GroupClock(plan.watermark.ticks(plan.source.precision))
+        self.clock = GroupClock.of(plan)
         #: the highest event time by table; where groups are tables, they have the same numbers
         self.tables = self.clock.times if groups.whole else Highest()
         self.stream = StreamClock()
@@ -129,7 +129,7 @@ class GeneralKernel:
             made, failed = self.ingest.prepare(rows)
             out.fail(failed)
             if made.height:
-                self.evictor.begin(rows)
+                self.evictor.stored.begin(rows)
                 self._take(made, rows, out)
                 self.evictor.trim()
         return out.emission(self.updates.identity)
@@ -139,9 +139,9 @@ class GeneralKernel:
         rows = self.ingest.written(rows, self.history, replaces=self.rules.replaces)
         made, _ = self.ingest.prepare(rows)
         self._reserve()
-        self.evictor.begin(rows)
+        self.evictor.stored.begin(rows)
         offsets = rows.get_column("_offset").gather(made.get_column("_source"))
-        self.evictor.drop(made.with_columns(offsets))
+        self.evictor.stored.drop(made.with_columns(offsets))
         self.evictor.supersede(made)
 
     def _take(self, made: pl.DataFrame, source: pl.DataFrame, out: EmissionBuffer) -> None:
@@ -157,7 +157,7 @@ class GeneralKernel:
             return
         replaces = self.rules.replaces
         ordered = self.inorder.split(
-            made, self.clock.times, self.tables, replaces, replaces or self.evictor.trimmed
+            made, self.clock.times, self.tables, replaces, replaces or self.evictor.bound.trimmed
         )
         if ordered.all():
             self._extend(made, source, out)
@@ -209,7 +209,7 @@ class GeneralKernel:
         before = self.clock.all_t()
         rows, lost = self.lateness.drop(rows, source, out)
         self.evictor.load_for(rows)
-        if self.evictor.trimmed:
+        if self.evictor.bound.trimmed:
             # behind what has just been read again
             rows, lost = self.ingest.renumbered(rows, lost)
         live = rows.filter(pl.col("_pass") & (pl.col("_op") != DELETE))
@@ -224,7 +224,7 @@ class GeneralKernel:
     def _raise(self, live: pl.DataFrame) -> None:
         """Move event time on to what *live* rows say."""
         times = live.get_column(self.ingest.time).to_numpy()
-        heard = live.get_column("_now").to_numpy() if self.rules.idle else None
+        heard = live.get_column("_now").to_numpy() if self.clock.idle else None
         self.clock.advance(live.get_column("_g").to_numpy(), times, heard)
         if not self._whole:
             tables = live.get_column("_tab").to_numpy()
@@ -268,9 +268,9 @@ class GeneralKernel:
     def _tick(self, time: int, heard_until: int, out: EmissionBuffer) -> None:
         if self.stream.begin(time):
             return
-        if self.rules.idle:
+        if self.clock.idle:
             # also by a tick of the same time: it may come from the partition that was behind
-            self.updates.close(self.clock.silent(heard_until - self.rules.idle), out)
+            self.updates.close(self.clock.silent(heard_until), out)
         due = self.stream.is_due(time, self.rules.every)
         self.stream.advance(time)
         if due:

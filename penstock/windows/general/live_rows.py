@@ -51,7 +51,7 @@ class LiveRows:
     def _append(self, rows: pl.DataFrame, live: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """`change` where a repeat is a row more."""
         fresh = live
-        gone = self._ingest.empty()
+        gone = self._ingest.empty
         deleted = rows.filter(pl.col("_op") == DELETE)
         if deleted.height:
             keys = [k for k in self._ingest.identity if deleted.get_column(k).null_count() == 0]
@@ -73,7 +73,7 @@ class LiveRows:
         again = versions.filter(
             pl.Series(versions.get_column(self._time).to_numpy() <= self.highest(versions))
         )
-        gone = self._ingest.empty()
+        gone = self._ingest.empty
         if again.height:
             gone = self._store.like(again.select(identity), identity)
         self._store.remove(gone)
@@ -128,7 +128,7 @@ class LiveRows:
 
         *silent* rows replaced only what is stored; *source* has the offsets.
         """
-        if self._evictor.history is None:
+        if self._evictor.stored.history is None:
             return
         otherwise = pl.col("_floor") != NEVER
         if not self._replaces:
@@ -146,7 +146,7 @@ class LiveRows:
                 ]
             )
         if partly.height:
-            self._evictor.drop(
+            self._evictor.stored.drop(
                 partly.with_columns(
                     source.get_column("_offset").gather(partly.get_column("_source"))
                 )

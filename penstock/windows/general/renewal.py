@@ -37,7 +37,7 @@ class Renewal:
         self.regions = regions
         self._key_type = key_type
         self._keeps_vanished = keeps_vanished
-        self.store = Store(ingest.empty(), self.describe(ingest.empty()), ingest.time)
+        self.store = Store(ingest.empty, self.describe(ingest.empty), ingest.time)
 
     def renew(
         self, windows: pl.DataFrame, points: pl.DataFrame, fresh: pl.DataFrame | None

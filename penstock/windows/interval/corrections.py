@@ -77,7 +77,7 @@ class Corrections:
             removed: rows with these keys.
             call: all rows of the call, which `History` lacks yet.
         """
-        identity = self._counted.identity
+        identity = self._counted.columns.identity
         for low, high in _ranges(np.unique(removed.get_column(self._time).to_numpy())):
             span = self._span(low, high)
             if span is None:

@@ -236,7 +236,7 @@ class FewWindows:
         }
         groups = [self._slots.group.item(slot) for slot in slots]
         made["_k0"] = [tables[group] for group in groups]
-        return self._layout.upserts(made, [self._groups.target(group) for group in groups])
+        return self._layout.upserts(made, [self._groups.targets.one(group) for group in groups])
 
 
 def few_windows(
@@ -262,7 +262,7 @@ def few_windows(
         or plan.idle_timeout
     ):
         return None
-    arguments = [_argument(scope, sql) for sql in aggregates.arguments]
+    arguments = [_argument(scope, sql) for sql in aggregates.arguments.texts]
     values = {item.name: _value(aggregates, item) for item in aggregates.items}
     numbers = {
         part.columns[0]: n

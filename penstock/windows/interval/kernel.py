@@ -83,11 +83,10 @@ class IntervalKernel:
         aggregates = Aggregates(scope)
         self._history = history
         self._answers = context.answers
-        self._idle = plan.idle_timeout.ticks(precision) if plan.idle_timeout else 0
         self._counted = Counted(plan, history)
         self._groups = Groups(scope, context.tables)
         self._slots = Slots(aggregates)
-        self._clock = GroupClock(plan.watermark.ticks(precision))
+        self._clock = GroupClock.of(plan)
         self._reader = RowReader(
             scope, grid, aggregates, self._groups, self._counted, context.tables, self._reserve
         )
@@ -196,7 +195,7 @@ class IntervalKernel:
 
     def _advance(self, call: Call, groups: Numbers) -> None:
         """Take the times of the call's rows over into what is known of its keys' *groups*."""
-        self._clock.advance(groups, call.highest, call.heard if self._idle else None)
+        self._clock.advance(groups, call.highest, call.heard if self._clock.idle else None)
         self._corrections.earliest = min(self._corrections.earliest, call.earliest)
 
     def _reserve(self) -> None:
@@ -220,9 +219,9 @@ class IntervalKernel:
             self._corrections.recalculate(control, out)
         elif control.kind == "flush":
             self._publisher.close(np.arange(len(self._groups)), out)
-        elif control.kind == "tick" and self._idle:
+        elif control.kind == "tick" and self._clock.idle:
             self._publisher.now = max(self._publisher.now, control.time)
-            self._publisher.close(self._clock.silent(control.heard_until - self._idle), out)
+            self._publisher.close(self._clock.silent(control.heard_until), out)
         return self._emission(out)
 
     def load_history(self, low: int = EARLIEST, high: int = LATEST) -> Emission:

@@ -19,6 +19,7 @@ from penstock.sql.plan import StreamPlan
 from penstock.windows.clocks.ticks import NEVER
 from penstock.windows.kernel import LATEST, History
 from penstock.windows.rows.merge import complete
+from penstock.windows.rows.row_columns import RowColumns
 
 
 class Counted:
@@ -29,11 +30,9 @@ class Counted:
         self._history = history
         self._time = source.time_column
         self._child = None if source.child is None else source.child.lower()
-        #: what tells source rows from each other
-        self.identity = ["tbname", self._time, *([source.key_column] if source.key_column else [])]
-        self._values = [c.name for c in source.columns if c.name not in self.identity]
+        self.columns = RowColumns.of(source)
         types = {c.name: c.type.polars() for c in source.columns}
-        keys = {"tbname": pl.String(), **{name: types[name] for name in self.identity[1:]}}
+        keys = {"tbname": pl.String(), **{name: types[name] for name in self.columns.identity[1:]}}
         #: versions dropped as expired: those of their windows whose last tick is before `_floor` do
         #: not have them
         self._lost = pl.DataFrame(schema={**keys, "_offset": pl.Int64(), "_floor": pl.Int64()})
@@ -76,8 +75,8 @@ class Counted:
         stored = self._fetch(low, high, None)
         between = pl.col(self._time).is_between(low, high)
         apart = pl.col("_offset") < (LATEST if self.first is None else self.first)
-        last = stored.filter((pl.len().over(self.identity) > 1) | apart).unique(
-            self.identity, keep="last", maintain_order=True
+        last = stored.filter((pl.len().over(self.columns.identity) > 1) | apart).unique(
+            self.columns.identity, keep="last", maintain_order=True
         )
         self._renewed = pl.concat(
             [self._renewed.filter(~between), last.select(self._renewed.columns)], rechunk=True
@@ -92,7 +91,7 @@ class Counted:
         first = LATEST if self.first is None else self.first
         found = rows.join(
             self._renewed.rename({"_offset": "_settled"}),
-            on=self.identity,
+            on=self.columns.identity,
             how="left",
             nulls_equal=True,
             maintain_order="left",
@@ -103,8 +102,8 @@ class Counted:
             return without_clears(rows)
         found = found.with_columns(old.alias("_old"), counts.alias("_counts"))
         # a partial version counts as the whole row that it made
-        settled = complete(found.filter(pl.col("_old")), None, self.identity, self._values)
-        settled = settled.unique(self.identity, keep="last", maintain_order=True).filter(
+        settled = complete(found.filter(pl.col("_old")), None, self.columns)
+        settled = settled.unique(self.columns.identity, keep="last", maintain_order=True).filter(
             pl.col("_counts")
         )
         new = without_clears(found.filter(~pl.col("_old")))
@@ -123,10 +122,10 @@ class Counted:
         """Of each of *rows* the last tick from which on windows have it."""
         if not self._lost.height:
             return pl.repeat(NEVER, rows.height, dtype=pl.Int64, eager=True)
-        dropped = self._lost.group_by(*self.identity, "_offset").agg(pl.col("_floor").max())
+        dropped = self._lost.group_by(*self.columns.identity, "_offset").agg(pl.col("_floor").max())
         found = rows.join(
             dropped,
-            on=[*self.identity, "_offset"],
+            on=[*self.columns.identity, "_offset"],
             how="left",
             nulls_equal=True,
             maintain_order="left",

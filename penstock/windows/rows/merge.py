@@ -6,27 +6,24 @@ Used where a kernel needs the row as the table will have it. Applies nothing: ro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import polars as pl
 
 from penstock.rows.versions import MERGE, UPSERT, carried, without_clears
 from penstock.sql.plan import Source
 from penstock.windows.kernel import History
+from penstock.windows.rows.row_columns import RowColumns
 
 
-def complete(
-    rows: pl.DataFrame, history: History | None, identity: Sequence[str], columns: Sequence[str]
-) -> pl.DataFrame:
+def complete(rows: pl.DataFrame, history: History | None, columns: RowColumns) -> pl.DataFrame:
     """*rows* with every MERGE turned into an UPSERT of the whole row, and without CLEARs.
 
-    NULLs among *columns* take the value that the row of the same *identity* had before: earlier in
+    NULLs among the values take those that the row of the same identity had before: earlier in
     *rows*, or in *history*. Those that a CLEAR names stay NULL.
     """
     if not (rows.get_column("_op").to_numpy() == MERGE).any():
         return rows
     partial = pl.col("_op") >= MERGE
-    keys = list(identity)
+    keys = columns.identity
     touched = rows.filter(partial).select(keys).unique()
     numbered = rows.with_row_index("_at")
     work = numbered.join(touched, on=keys, how="semi", nulls_equal=True, maintain_order="left")
@@ -34,7 +31,7 @@ def complete(
     if stored is not None:
         # what is not filled from them is of no use, and a table may have columns that are newer
         # than the plan
-        used = {*keys, *columns}
+        used = {*keys, *columns.values}
         before = stored.select(
             (pl.col(n) if n in used else pl.lit(None)).cast(kind).alias(n)
             for n, kind in work.schema.items()
@@ -42,24 +39,19 @@ def complete(
         work = pl.concat([before.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op")), work])
     # a life of the row begins with each upsert or delete; values reach forward within it only
     work = work.with_columns((~partial).cum_sum().over(keys).alias("_life"))
-    filled = carried(work, columns, [*keys, "_life"]).drop("_life")
+    filled = carried(work, columns.values, [*keys, "_life"]).drop("_life")
     whole = filled.filter((pl.col("_op") == MERGE) & pl.col("_at").is_not_null())
     whole = whole.with_columns(pl.lit(UPSERT, dtype=pl.Int8).alias("_op"))
     return pl.concat([numbered.filter(~partial), whole]).sort("_at").drop("_at")
 
 
 def written(
-    rows: pl.DataFrame,
-    history: History | None,
-    identity: Sequence[str],
-    columns: Sequence[str],
-    *,
-    replaces: bool,
+    rows: pl.DataFrame, history: History | None, columns: RowColumns, *, replaces: bool
 ) -> pl.DataFrame:
     """Return *rows* as a kernel counts them: whole, where a row takes the place of the one before
     it, and otherwise as they were written. Arguments as of `complete`.
     """
-    return complete(rows, history, identity, columns) if replaces else without_clears(rows)
+    return complete(rows, history, columns) if replaces else without_clears(rows)
 
 
 def _fetch_stored(

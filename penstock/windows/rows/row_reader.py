@@ -50,7 +50,7 @@ class RowReader:
                 plan.window,
                 plan.timezone,
                 plan.functions,
-                aggregates.arguments,
+                aggregates.arguments.texts,
             )
         )
         self._where = (
@@ -60,8 +60,8 @@ class RowReader:
         self._child = OneChild(plan.source.child, tables) if plan.source.child is not None else None
         keys = groups.expressions
         self._expressions = Projection(
-            [*keys, *aggregates.argument_expressions()],
-            [*(None for _ in keys), *aggregates.quick_arguments()],
+            [*keys, *aggregates.arguments.expressions],
+            [*(None for _ in keys), *aggregates.arguments.quick],
         )
 
     def call_among(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from penstock import tuning
+from penstock.sql.plan import StreamPlan
 from penstock.windows.accumulate.aggregates import Aggregates
 from penstock.windows.assign.boundaries import Grid
 from penstock.windows.assign.calls import Call
@@ -37,6 +39,26 @@ class _Passed:
     text: bytes
     passed: Mask | None
     none: bool
+
+
+class _Questions(NamedTuple):
+    """What a plan asks of rows; plans that ask the same are given the same answers."""
+
+    condition: tuple[object, ...]
+    columns: tuple[object, ...]
+    layout: tuple[object, ...]
+    windows: tuple[object, ...]
+
+    @classmethod
+    def of(cls, plan: StreamPlan, groups: Groups) -> _Questions:
+        """The questions of *plan*, whose results are of *groups*."""
+        meaning = repr((plan.source, plan.timezone))
+        return cls(
+            condition=("condition", meaning, plan.where),
+            columns=("columns", meaning),
+            layout=("layout", bool(groups.columns)),
+            windows=("windows", repr(plan.window)),
+        )
 
 
 class SharedRows:
@@ -63,16 +85,12 @@ class SharedRows:
         self._able = bool(
             self._unit and groups.by_name and plan.source.child is None and not plan.functions
         )
-        meaning = repr((plan.source, plan.timezone))
-        self._condition = ("condition", meaning, plan.where)
-        self._layout = ("layout", bool(groups.columns))
-        self._window = repr(plan.window)
-        self._columns = ("columns", meaning)
-        self._arguments = aggregates.arguments
+        self._questions = _Questions.of(plan, groups)
+        self._arguments = aggregates.arguments.texts
         self._projections = [
             Projection([expression], [quick])
             for expression, quick in zip(
-                aggregates.argument_expressions(), aggregates.quick_arguments(), strict=True
+                aggregates.arguments.expressions, aggregates.arguments.quick, strict=True
             )
         ]
 
@@ -90,9 +108,9 @@ class SharedRows:
         some row.
         """
         try:
-            if answers.get(rows, self._condition, lambda: self._filter_rows(rows)).none:
+            if answers.get(rows, self._questions.condition, lambda: self._filter_rows(rows)).none:
                 return True
-            columns = answers.get(rows, self._columns, lambda: ChunkColumns(rows))
+            columns = answers.get(rows, self._questions.columns, lambda: ChunkColumns(rows))
             for argument, projection in zip(self._arguments, self._projections, strict=True):
                 if not columns.holds(argument):
                     columns.put(argument, projection.columns(rows)[0])
@@ -109,16 +127,16 @@ class SharedRows:
         Args:
             of_rows: makes the same call of the rows alone.
         """
-        passed = answers.get(rows, self._condition, lambda: self._filter_rows(rows))
+        passed = answers.get(rows, self._questions.condition, lambda: self._filter_rows(rows))
         if passed.none:
             return None
-        columns = answers.get(rows, self._columns, lambda: ChunkColumns(rows))
+        columns = answers.get(rows, self._questions.columns, lambda: ChunkColumns(rows))
         panes = self._panes(rows, answers)
-        layout = (*self._layout, panes.unit)
+        layout = (*self._questions.layout, panes.unit)
         chosen = answers.get(
             rows, ("chosen", layout, passed.text), lambda: ChosenRows(panes, passed.passed)
         )
-        windows = chosen.once(("windows", self._window), lambda: WindowsOfPanes(chosen, self._grid))
+        windows = chosen.once(self._questions.windows, lambda: WindowsOfPanes(chosen, self._grid))
         return PaneCall(windows, columns, self._arguments, of_rows)
 
     def _filter_rows(self, rows: pl.DataFrame) -> _Passed:
@@ -131,7 +149,7 @@ class SharedRows:
 
     def _panes(self, rows: pl.DataFrame, answers: SharedAnswers) -> Panes:
         """Return the rows in panes that this plan's windows can be put together from."""
-        known: list[Panes] = answers.get(rows, self._layout, list)
+        known: list[Panes] = answers.get(rows, self._questions.layout, list)
         for panes in known:
             finer = len(panes) * tuning.ROWS_PER_FINER_PANE <= rows.height
             if panes.unit == self._unit or (finer and not self._unit % panes.unit):

@@ -10,8 +10,8 @@ from typing import Any
 
 import redis
 
+from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database, Entry, StreamEntry, Table, TableVersion
-from penstock.catalog.reader import Changed
 from penstock.catalog.view import Catalog
 from penstock.coordination import lease
 from penstock.runtime.clock import ManualClock

@@ -25,6 +25,7 @@ from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from penstock.windows import KernelContext
+from spark_jobs.codecs import Codecs
 from spark_jobs.input import Records
 from spark_jobs.processor.clocks import numbered
 from spark_jobs.processor.exchange import ExchangeProcessor
@@ -255,9 +256,9 @@ class _Worker:
     def plan(self, text: str) -> StreamPlan:
         return StreamPlan.from_json(text)
 
-    def target(self, table_id: int) -> TableCodec | None:
-        table = self._exchange.catalog.table_by_id(table_id)
-        return None if table is None else TableCodec(table)
+    @property
+    def codecs(self) -> Codecs:
+        return Codecs(self.catalog)
 
     def names_in_storage(self, table_id: int) -> Callable[[], dict[str, str]]:
         return dict

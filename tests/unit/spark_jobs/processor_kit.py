@@ -27,6 +27,7 @@ from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from penstock.windows import KernelContext
+from spark_jobs.codecs import Codecs
 from spark_jobs.input import Records
 from spark_jobs.processor.exchange import ExchangeProcessor
 from spark_jobs.processor.processor import PartitionProcessor
@@ -178,8 +179,7 @@ class MemoryWorker(Worker):
         )
         self.kernels = KernelContext()
         self._reports = ThreadPoolExecutor(1)
-        self._codecs = {}
-        self._targets = {}
+        self.codecs = Codecs(self.catalog)
         self._plans = {}
 
     def wait_for_reports(self) -> None:

@@ -33,7 +33,7 @@ def worker(root: str) -> Any:
     return SimpleNamespace(
         settings=SimpleNamespace(segments_dir=root),
         catalog=SimpleNamespace(catalog=catalog, know=lambda ids: None),
-        codec=lambda number: TableCodec(TABLE) if number == 8 else None,
+        codecs=SimpleNamespace(decoder=lambda number: TableCodec(TABLE) if number == 8 else None),
     )
 
 
@@ -106,7 +106,7 @@ def test_a_renamed_column_is_found_in_segments_and_in_the_log(tmp_path: Path) ->
     works.catalog.catalog.schema = lambda number: (
         (table, table.version(number)) if number in (8, 10) else None
     )
-    works.codec = lambda number: TableCodec(table, number)
+    works.codecs.decoder = lambda number: TableCodec(table, number)
     source = Source(7, "db", "t", "plain", renamed, (), "ms")
     history = TableHistory(
         works, source, "in.db", lambda: {0: 6}, stored=lambda: table.stored_names

@@ -12,7 +12,8 @@ import pytest
 from penstock.rows.rows import Rows
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT
 from penstock.sql.plan import Member, Origin, StreamPlan
-from spark_jobs.processor.route import PARTITIONS, Route, Taken, columns_to_send, newest
+from spark_jobs.processor.group_places import PARTITIONS
+from spark_jobs.processor.route import Route, Taken, columns_to_send, newest
 from tests.unit.sql.memory_view import MemoryView, plan
 
 T0 = 1_700_006_400_000

@@ -52,8 +52,8 @@ def grid_of(plan: StreamPlan) -> Grid:
 
 def call_of(aggregates: Aggregates, lines: list[Line], *, tables: list[int] | None = None) -> Call:
     """The call that rows of (key, time, value) make; each row is a write of its own."""
-    plan = aggregates.scope.plan
-    rows = source_rows(lines).with_columns(aggregates.argument_expressions())
+    plan = aggregates.arguments.scope.plan
+    rows = source_rows(lines).with_columns(aggregates.arguments.expressions)
     keys = np.array([g for g, _, _ in lines], np.int64)
     numbers = keys if tables is None else np.array(tables, np.int64)
     return Call(rows, plan.source.time_column, numbers, keys, grid_of(plan))

@@ -98,7 +98,7 @@ def test_partials_merge_to_the_whole(rows, cuts):
     )
     edges = sorted({0, len(rows), *(min(c, len(rows)) for c in cuts)})
     pieces = [
-        data[a:b].with_columns(made.argument_expressions())
+        data[a:b].with_columns(made.arguments.expressions)
         for a, b in zip(edges, edges[1:], strict=False)
     ]
     merged = None
@@ -144,7 +144,7 @@ def test_no_value_gives_null_and_nan_counts_as_no_value():
 def test_variance_survives_large_offsets():
     made = make(aggregate(0, "stddev"))
     data = frame([[("d1", n, 1e9 + n % 3)] for n in range(3000)]).with_columns(
-        made.argument_expressions()
+        made.arguments.expressions
     )
     merged = made.partial(data[:1], ["tbname"])
     for start in range(1, 3000, 500):
@@ -160,7 +160,7 @@ def test_percentiles_of_merged_pieces_stay_within_one_percent_of_rank(p):
     values = rng.lognormal(size=20_000)
     made = make(aggregate(0, "apercentile", params=(p,)))
     data = frame([[("d1", n, float(v))] for n, v in enumerate(values)]).with_columns(
-        made.argument_expressions()
+        made.arguments.expressions
     )
     merged = None
     for start in range(0, 20_000, 700):
@@ -198,7 +198,7 @@ def test_distinct_counts_are_near(distinct, column):
             "s": [f"k{k}" for k in np.arange(n) % distinct],
             "loc": ["a"] * n,
         }
-    ).with_columns(made.argument_expressions())
+    ).with_columns(made.arguments.expressions)
     halves = [made.partial(data[: n // 2], ["tbname"]), made.partial(data[n // 2 :], ["tbname"])]
     found = made.finalise(made.merge(pl.concat(halves), ["tbname"]), ["tbname"])["_a0"][0]
     assert abs(found - distinct) <= max(distinct * 0.06, 0)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.sql.plan import Duration
 from penstock.windows.clocks.clock import GroupClock, StreamClock, TableClock
 from penstock.windows.clocks.ticks import NEVER, Highest, grown, previous_max
 from penstock.windows.groups.table_names import TableNames
 from tests.nightly import drawn
-from tests.unit.windows.plans import frame
+from tests.unit.windows.plans import frame, window_plan
 
 rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 1)), max_size=40)
 
@@ -166,6 +169,24 @@ def test_groups_grow_without_losing_their_time():
     assert clock.t(ints(0, 999)).tolist() == [9, NEVER]
     assert clock.all_t()[[0, 999]].tolist() == [9, NEVER]
     assert clock.silent(4).tolist() == [0]
+
+
+def test_a_group_is_silent_after_the_idle_time_out():
+    clock = GroupClock(0, idle=5)
+    clock.reserve(3)
+    clock.advance(ints(0, 1), ints(1, 1), ints(10, 12))
+    assert clock.silent(14).tolist() == []
+    assert clock.silent(15).tolist() == [0]
+    assert clock.silent(17).tolist() == [0, 1]
+
+
+def test_a_clock_counts_in_ticks_of_the_source():
+    plan = window_plan(watermark="3s", idle_timeout=Duration(7, "s"))
+    fine = replace(plan, source=replace(plan.source, precision="ns"))
+    found = [GroupClock.of(p) for p in (plan, fine)]
+    assert [clock.reaches(0) for clock in found] == [-3_000, -3 * 10**9]
+    assert [clock.idle for clock in found] == [7_000, 7 * 10**9]
+    assert GroupClock.of(window_plan()).idle == 0
 
 
 def test_what_history_closed_is_released():

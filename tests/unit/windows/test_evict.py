@@ -52,7 +52,7 @@ class _Stream:
 def test_rows_below_the_windows_that_may_change_are_let_go():
     stream = _Stream()
     stream.write(_OLD)
-    assert stream.evictor.trimmed
+    assert stream.evictor.bound.trimmed
     # the latest window that is over stays beside the open one
     assert stream.times() == [200, 300]
     assert stream.windows() == [(200, 200, 1), (300, 300, 1)]
@@ -62,7 +62,7 @@ def test_rows_below_the_windows_that_may_change_are_let_go():
 def test_without_a_history_everything_stays():
     kernel = kernel_of(plan_with(SESSION))
     kernel.apply(frame(_OLD))
-    assert not kernel.evictor.trimmed
+    assert not kernel.evictor.bound.trimmed
     assert kernel.store.count == 5
 
 
@@ -111,7 +111,7 @@ def test_rows_of_a_call_bring_back_what_they_may_reach():
 def test_rows_from_before_the_stream_are_not_its_own():
     stream = _Stream(stored=1)
     stream.write(_OLD)
-    assert stream.evictor.first == 1
+    assert stream.evictor.stored.first == 1
     stream.evictor.load_range(-100, 5)
     assert stream.times() == [0, 5, 100, 200, 300]
 
@@ -127,7 +127,7 @@ def test_rows_that_were_dropped_as_late_stay_out():
     stream = _Stream()
     stream.write(_OLD)
     stream.write([[("d1", 50, 9.0)]])
-    assert stream.evictor.dropped.select("ts", "_offset").rows() == [(50, 5)]
+    assert stream.evictor.stored.dropped.select("ts", "_offset").rows() == [(50, 5)]
     stream.evictor.load_range(0, 300)
     assert stream.times() == [0, 5, 100, 200, 300]
 
@@ -159,7 +159,7 @@ def test_what_recalculate_found_counts_again():
     rows = frame([[("d1", 50, 9.0)]], first=5)
     made, _ = stream.kernel.ingest.prepare(rows)
     stream.evictor.count_again(made.with_columns(rows.get_column("_offset")), 40, 60)
-    assert stream.evictor.dropped.height == 0
+    assert stream.evictor.stored.dropped.height == 0
     stream.evictor.load_range(0, 300)
     assert 50 in stream.times()
 
@@ -185,10 +185,10 @@ def test_horizons_and_what_was_dropped_survive_a_restart():
     stream.write([[("d1", 0, 1.0)], [("d1", 0, 2.0)], *_OLD[2:], [("d1", 50, 9.0)]])
     copy = _Stream()
     copy.history = stream.history
-    copy.kernel.history = copy.evictor.history = stream.history
+    copy.kernel.history = copy.evictor.stored.history = stream.history
     copy.kernel.restore([stream.kernel.delta(full=True)])
-    assert copy.evictor.trimmed
-    assert copy.evictor.first == stream.evictor.first
+    assert copy.evictor.bound.trimmed
+    assert copy.evictor.stored.first == stream.evictor.stored.first
     assert copy.evictor.horizon.values[0] == stream.evictor.horizon.values[0] != EARLIEST
     for each in (stream, copy):
         each.evictor.load_range(0, 300)
@@ -230,7 +230,7 @@ def test_nothing_is_read_for_a_stretch_that_is_in_memory():
 def test_what_counts_in_the_place_of_a_stored_version_stays_in_memory():
     """The second version of a row does not count: storage has it, the stream the first one."""
     stream = _Stream()
-    stream.kernel.evictor.room = 100
+    stream.kernel.evictor.bound.room = 100
     stream.write(_OLD)
     made, _ = stream.kernel.ingest.prepare(frame([[("d1", 300, 9.0)]], first=5))
     stream.evictor.supersede(made.clear())
@@ -244,7 +244,7 @@ def test_what_counted_below_the_horizon_is_fetched_before_it_is_replaced():
     stream = _Stream()
     stream.write(_OLD)
     made, _ = stream.kernel.ingest.prepare(frame([[("d1", 5, 9.0)]], first=5))
-    stream.evictor.drop(made.with_columns(_offset=pl.lit(5, pl.Int64)))
+    stream.evictor.stored.drop(made.with_columns(_offset=pl.lit(5, pl.Int64)))
     stream.evictor.supersede(made)
     assert stream.evictor.extras.select("ts", "_x0").rows() == [(5, 5.0)]
     stream.history.add(frame([[("d1", 5, 9.0)]], first=5))

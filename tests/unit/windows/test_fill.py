@@ -34,7 +34,7 @@ class _Gaps:
     def windows(self, *lines: tuple[str, int, float | None]) -> pl.DataFrame:
         """Windows with partials, by group and start, of rows of (table, number of window, i)."""
         rows = frame([[(table, SIZE * n, v)] for table, n, v in lines])
-        rows = rows.with_columns(self.aggregates.argument_expressions())
+        rows = rows.with_columns(self.aggregates.arguments.expressions)
         rows = rows.with_columns(self.groups.expressions)
         rows = rows.with_columns(
             pl.Series("_g", self.groups.numbers(rows), pl.Int64),
@@ -184,7 +184,7 @@ def test_lines_between_numbers_of_any_kind(kind):
     aggregates = Aggregates(scope)
     filler = Filler(scope, aggregates, Results(scope, groups))
     rows = frame([[("d1", 0, 1.0)], [("d1", 4 * SIZE, 3.0)]])
-    rows = rows.with_columns(aggregates.argument_expressions()).with_columns(groups.expressions)
+    rows = rows.with_columns(aggregates.arguments.expressions).with_columns(groups.expressions)
     rows = rows.with_columns(pl.Series("_g", groups.numbers(rows), pl.Int64), _wstart=pl.col("ts"))
     after = aggregates.partial(rows, ["_g", "_wstart"]).sort("_wstart")
     put, _ = filler.refill(

@@ -21,6 +21,10 @@ from tests.nightly import drawn
 from tests.unit.windows.plans import BY_TABLE, BY_TAG, frame, window_plan
 
 
+def about_all(groups):
+    return groups.targets.of(np.arange(len(groups)))
+
+
 @settings(max_examples=drawn(50), deadline=None)
 @given(
     st.lists(
@@ -70,7 +74,7 @@ def numbers(made, rows):
 def test_child_tables_have_automatic_names_and_a_group_id():
     made = groups(keys=BY_TABLE)
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0), ("d1", 2, 1.0)]])) == [0, 1, 0]
-    about = made.about()
+    about = about_all(made)
     identity = names.group_id("out", ("d1",))
     assert about.drop("_hash").row(0) == (
         names.automatic_child("out", identity),
@@ -92,7 +96,7 @@ def test_results_go_where_what_they_are_made_of_is(keys):
             loc=pl.Series(["x", "y", "z"])
         ),
     )
-    about = made.about()
+    about = about_all(made)
     there = (
         [partition(d, 4) for d in ("d1", "d2", "d3")]
         if keys == BY_TABLE
@@ -108,11 +112,12 @@ def test_without_partition_by_there_is_one_group_with_id_zero():
     made = groups(keys=())
     assert len(made) == 0
     assert numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]])) == [0, 0]
-    assert made.about().drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
-    plan = made.plan
+    assert about_all(made).drop("_hash").rows() == [(names.automatic_child("out", 0), 0, 0)]
+    plan = window_plan(keys=())
     near = Groups(Scope(replace(plan, target=replace(plan.target, beside=True))), TableNames())
     numbers(near, frame([[("d1", 1, 1.0)]]))
-    assert near.about().equals(made.about())  # all that have no groups would be in one partition
+    # all that have no groups would be in one partition
+    assert about_all(near).equals(about_all(made))
     assert not made.solo
     assert groups(keys=(), source="plain").solo
 
@@ -123,7 +128,7 @@ def test_a_tag_groups_several_tables_and_null_is_a_group():
         loc=pl.Series(["x", None, "x"])
     )
     assert numbers(made, rows) == [0, 1, 0]
-    assert made.about()["loc"].to_list() == ["x", None]
+    assert about_all(made)["loc"].to_list() == ["x", None]
     assert not made.solo
 
 
@@ -134,5 +139,5 @@ def test_state_comes_back_in_pieces():
     copy.restore(made.delta())
     numbers(made, frame([[("d1", 1, 1.0), ("d2", 1, 1.0)]]))
     copy.restore(made.delta())
-    assert copy.about().equals(made.about())
+    assert about_all(copy).equals(about_all(made))
     assert made.delta().height == 0

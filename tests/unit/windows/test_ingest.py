@@ -111,7 +111,7 @@ def test_rows_can_be_numbered_as_if_they_came_only_now():
 
 def test_nothing_is_numbered_where_there_is_nothing():
     ingest = _ingest()
-    empty = ingest.empty()
+    empty = ingest.empty
     assert (empty.columns, empty.height) == (ingest.columns, 0)
     assert ingest.renumbered(empty, empty) == (empty, empty)
     made, _ = ingest.prepare(frame(_WRITES))

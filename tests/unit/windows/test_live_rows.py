@@ -142,4 +142,4 @@ def test_what_storage_has_otherwise_is_told_to_whoever_lets_rows_go():
     kernel.live.note(made, made.clear(), source)
     # a part of a row counts as it was written, and is stored as the whole row that it made
     assert kernel.evictor.unstored.get_column("_seq").to_list() == [1]
-    assert kernel.evictor.dropped.select("ts", "_offset").rows() == [(20, 1)]
+    assert kernel.evictor.stored.dropped.select("ts", "_offset").rows() == [(20, 1)]

@@ -27,7 +27,7 @@ class _Live:
         self.ingest = kernel.ingest
         self.renewal: Renewal = renewal_of(kernel)
         self.aggregates = self.renewal.aggregates
-        self.windows = self.renewal.describe(self.ingest.empty())
+        self.windows = self.renewal.describe(self.ingest.empty)
 
     def change(
         self, come: list[tuple[str, int, float]], gone: pl.DataFrame | None = None

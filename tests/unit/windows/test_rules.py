@@ -11,7 +11,7 @@ from penstock.sql.plan import Duration, Notify, StreamPlan, Trigger
 from penstock.windows.rules import Rules
 from tests.unit.windows.plans import window_plan
 
-_NAMES = ("replaces", "keeps_late", "by_write", "shows_open", "every", "idle")
+_NAMES = ("replaces", "keeps_late", "by_write", "shows_open", "every")
 
 
 def _rules(plan: StreamPlan) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def _rules(plan: StreamPlan) -> dict[str, Any]:
 
 def test_a_plain_stream_appends_and_drops_what_is_late():
     nothing = {"replaces": False, "keeps_late": False, "by_write": False, "shows_open": False}
-    assert _rules(window_plan()) == {**nothing, "every": 0, "idle": 0}
+    assert _rules(window_plan()) == {**nothing, "every": 0}
 
 
 @pytest.mark.parametrize(
@@ -68,10 +68,7 @@ def test_continuous_window_close_recalculates_every_hour_or_as_said():
 
 
 def test_times_are_in_ticks_of_the_source():
-    plan = replace(
-        window_plan(trigger="max_delay", idle_timeout=Duration(7, "s")),
-        trigger=Trigger("max_delay", Duration(2, "s")),
-    )
-    assert (Rules.of(plan).every, Rules.of(plan).idle) == (2_000, 7_000)
+    plan = replace(window_plan(trigger="max_delay"), trigger=Trigger("max_delay", Duration(2, "s")))
+    assert Rules.of(plan).every == 2_000
     fine = replace(plan, source=replace(plan.source, precision="ns"))
-    assert (Rules.of(fine).every, Rules.of(fine).idle) == (2 * 10**9, 7 * 10**9)
+    assert Rules.of(fine).every == 2 * 10**9

@@ -106,7 +106,7 @@ def test_room_is_kept_when_state_is_opened_over_another() -> None:
     kernel = GeneralKernel(plan, MemoryHistory("ts"), room=3)
     kernel.apply(frame(("d1", 0, 5)))
     kernel.restore([kernel.delta(True)])
-    assert kernel.evictor.room == 3
+    assert kernel.evictor.bound.room == 3
 
 
 def test_old_state_of_windows_that_the_clock_closes_is_gone_on_with() -> None:

@@ -31,7 +31,7 @@ def made_of():
     rows = frame([[("d1", 1, 1.0), ("d2", 1, 2.0), ("d2", 2, 4.0)]])
     rows = rows.with_columns(groups.expressions)
     rows = rows.with_columns(pl.Series("_g", groups.numbers(rows)))
-    partials = aggregates.partial(rows.with_columns(aggregates.argument_expressions()), ["_g"])
+    partials = aggregates.partial(rows.with_columns(aggregates.arguments.expressions), ["_g"])
     windows = partials.sort("_g", descending=True).with_columns(
         pl.Series("_wstart", [10_000, 0]),
         pl.Series("_wend", [20_000, 10_000]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT, filler, without_clears
 from penstock.storage import segments
 from penstock.windows.rows.merge import complete
+from penstock.windows.rows.row_columns import RowColumns
 from tests.nightly import drawn
 
 SCHEMA = {
@@ -108,9 +109,9 @@ def test_a_kernel_sees_each_partial_row_as_the_table_has_it_then(
         if op != DELETE:
             row = model.rows[table, ts]
             expected.append((table, ts, row["a"], row["b"]))
-    rows = complete(
-        versions(writes, len(before)), Stored(versions(before)), KEYS, list(VALUES)
-    ).filter(pl.col("_op") != DELETE)
+    columns = RowColumns(list(KEYS), list(VALUES))
+    rows = complete(versions(writes, len(before)), Stored(versions(before)), columns)
+    rows = rows.filter(pl.col("_op") != DELETE)
     assert rows.select("tbname", "ts", "a", "b").rows() == expected
     assert set(rows.get_column("_op")) <= {UPSERT}
 

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from penstock.catalog.model import TableVersion
-from penstock.feeds.feed import Slice, slice_of
+from penstock.feeds.slices import Slice, slice_of
 from penstock.records import ControlRecord, encode
 from penstock.rows.versions import DELETE
 from penstock.sql.plan import Column

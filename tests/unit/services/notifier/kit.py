@@ -12,7 +12,7 @@ import numpy as np
 from penstock.bus import Batch
 from penstock.catalog.model import Database, StreamEntry, Table, TableVersion
 from penstock.catalog.view import Catalog
-from penstock.feeds.feed import Slice, slice_of
+from penstock.feeds.slices import Slice, slice_of
 from penstock.records import EventsRecord
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column, Precision

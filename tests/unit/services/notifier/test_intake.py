@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.bus import Batch
 from penstock.errors import BusError
-from penstock.feeds.feed import Slice, slice_of
+from penstock.feeds.slices import Slice, slice_of
 from services.notifier.intake import EventIntake
 
 PARTITION = 2

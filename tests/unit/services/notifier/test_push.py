@@ -16,7 +16,7 @@ from prometheus_client.registry import CollectorRegistry
 from penstock import names
 from penstock.catalog.model import StreamEntry
 from penstock.errors import BusError
-from penstock.feeds.feed import slice_of
+from penstock.feeds.slices import slice_of
 from penstock.records import ControlRecord, decode, encode
 from penstock.runtime.clock import ManualClock
 from penstock.runtime.health import Condition

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock import names
 from spark_jobs.input import Records
 from spark_jobs.poison import Poison
-from spark_jobs.processor.cutter import ChunkCutter
+from spark_jobs.processor.cutter import cut
 from spark_jobs.replay import Published, Replay
 from tests.nightly import drawn
 
@@ -28,8 +28,7 @@ def _records(first: int, kinds: str) -> Records:
 
 
 def _cut(replay: Replay, poison: Poison, records: Records) -> list[list[int]]:
-    cutter = ChunkCutter(replay, poison)
-    return [chunk.offsets.tolist() for chunk in cutter.chunks(records)]
+    return [chunk.offsets.tolist() for chunk in cut(records, replay, poison)]
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from penstock.records import DROPPED, ControlRecord, ExchangeRecord, decode
 from penstock.rows.rows import Rows
 from spark_jobs.processor import exchange_sender
 from spark_jobs.processor.exchange_sender import ExchangeSender
-from spark_jobs.processor.route import PARTITIONS, Taken
+from spark_jobs.processor.group_places import PARTITIONS
+from spark_jobs.processor.route import Taken
 from tests.unit.spark_jobs.processor_kit import SOURCE, T0, TOPIC, Mesh
 
 _BY_TAG = (
@@ -120,7 +122,8 @@ def test_rows_of_other_tables_and_children_are_not_sent(mesh):
     sent = _Sent(mesh)
     sent.sender.rows(sent.stream, [_taken(("t1", 1, 1), table_id=99)], 50, 50)
     assert sent.rows() == []
-    sent.stream.child = "t1"
+    source = replace(sent.stream.plan.source, kind="child", child="T1")
+    sent.stream.output.plan = replace(sent.stream.plan, source=source)
     sent.sender.rows(sent.stream, [_taken(("t1", 1, 1), ("t2", 2, 1))], 50, 51)
     [(*_, rows)] = sent.rows()
     assert rows.get_column("tbname").to_list() == ["t1"]
@@ -155,7 +158,7 @@ def test_a_control_for_a_stream_of_the_exchange_goes_to_all_its_partitions(mesh)
     heard = sent.controls(ControlRecord("flush", stream=1000))
     assert len(heard) == PARTITIONS
     assert {(c.kind, c.stream, c.offset, c.ordinal) for c in heard} == {("flush", 1000, 50, 0)}
-    assert {c.producer for c in heard} == {sent.processor.forwarder}
+    assert {c.producer for c in heard} == {sent.processor.place.forwarder}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 
 from penstock.windows.kernel import LATEST
+from spark_jobs.processor.group_places import PARTITIONS
 from spark_jobs.processor.own_groups import OwnGroups
-from spark_jobs.processor.route import PARTITIONS, Route
+from spark_jobs.processor.route import Route
 from spark_jobs.virtual_history import VirtualHistory
 from tests.unit.windows.plans import BY_TAG, frame, window_plan
 

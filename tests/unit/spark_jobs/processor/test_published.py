@@ -29,7 +29,7 @@ def _exchange(producer: str, first: int, last: int, ordinal: int = 0) -> bytes:
 def _result(mesh: Mesh, producer: str, first: int, last: int) -> bytes:
     """A record of the result table `o`."""
     mesh.stream(1000, _STREAM)
-    codec = mesh.worker.target(1001)
+    codec = mesh.worker.codecs.encoder(1001)
     assert codec is not None
     table = codec.table
     types = {c.name: c.type.polars() for c in (*table.columns, *table.tags)}

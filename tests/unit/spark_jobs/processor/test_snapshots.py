@@ -20,7 +20,7 @@ class _Taken:
         self.publisher: Any = HeldPublisher()
         self.outbox = Outbox(self.publisher, Replay())
         self.files = StateFiles(str(root))
-        self.snapshots = Snapshots(self.files, self.outbox, ends)
+        self.snapshots = Snapshots(self.files, "me", self.outbox, ends)
         self.written: list[int] = []
 
     def take(self, position: int, *, full: bool = True) -> None:
@@ -30,6 +30,15 @@ class _Taken:
 
     def saved(self) -> Snapshot | None:
         return StateFiles(str(self.root)).load()
+
+
+def test_the_state_is_left_to_whoever_comes_next(tmp_path):
+    taken = _Taken(tmp_path)
+    assert not taken.files.claim("me", 0)
+    taken.snapshots.release(7)
+    assert taken.files.claim("next", 7)
+    taken.snapshots.release(9)
+    assert not taken.files.claim("third", 9), "the next one has it"
 
 
 def test_a_snapshot_waits_for_the_outputs_before_it(tmp_path):

@@ -136,7 +136,8 @@ def test_open_windows_are_those_not_closed_yet(mesh):
 
 def test_rows_of_other_children_are_not_counted(mesh):
     live = _Live(mesh)
-    live.stream.child = "t1"
+    source = replace(live.plan.source, kind="child", child="T1")
+    live.stream.output.plan = replace(live.plan, source=source)
     live.stream.count(_rows(("t1", 1, 5), ("T1", 2, 5), ("t2", 3, 5)))
     assert live.stream.stats.rows_in == 2
 

@@ -1,0 +1,53 @@
+"""The newest slices of a topic: bounded, and honest about what is there no more."""
+
+from __future__ import annotations
+
+from penstock.feeds.memory import FeedMemory
+
+from .kit import piece
+
+
+def test_the_newest_slices_stay_within_the_bound() -> None:
+    memory = FeedMemory({0: 100}, 35)
+    memory.add(piece([b"x" * 10], first=first) for first in range(100, 110))
+
+    found = memory.since(0, 108)
+
+    assert found is not None and [s.first for s in found] == [108, 109]
+    assert memory.ends() == {0: 110}
+    assert memory.since(0, 110) == []
+    kept = memory.since(0, 107)
+    assert kept is not None and sum(s.size for s in kept) == 30
+    assert memory.since(0, 106) is None, "further back than memory goes"
+
+
+def test_one_slice_larger_than_the_bound_is_kept() -> None:
+    memory = FeedMemory({0: 0}, 10)
+    memory.add([piece([b"x" * 100])])
+
+    found = memory.since(0, 0)
+    assert found is not None and len(found) == 1
+
+
+def test_partitions_share_the_room() -> None:
+    memory = FeedMemory({0: 0, 1: 7}, 40)
+    memory.add(piece([b"x" * 10], first=first) for first in range(4))
+    memory.add([piece([b"x" * 10], first=7, partition=1)])
+
+    assert memory.ends() == {0: 4, 1: 8}
+    assert memory.since(0, 1) is None
+    kept = [memory.since(0, 2), memory.since(1, 7)]
+    assert [[s.first for s in found or []] for found in kept] == [[2, 3], [7]]
+
+
+def test_only_young_slices_keep_what_was_made_of_them() -> None:
+    memory = FeedMemory({0: 0}, 160)
+    slices = [piece([b"x" * 10], first=i) for i in range(8)]
+    made: list[int] = []
+    for s in slices:
+        memory.add([s])
+        s.share("rows", lambda: made.append(1))
+    slices[7].share("rows", lambda: made.append(1))
+    assert len(made) == 8
+    slices[0].share("rows", lambda: made.append(1))
+    assert len(made) == 9
