@@ -131,7 +131,6 @@ OPERATIONS: Operations = {
         TAG,
         "Open a WebSocket for rows, events and counters as they come",
         {101: Answer("Subscriptions; see asyncapi.json.")},
-        errors=(400,),
     ),
     ("GET", "/"): Operation("console", TAG, "Return the console's page", _FILE, login=Login.NOBODY),
     ("GET", "/console"): Operation(

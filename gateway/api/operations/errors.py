@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.api.shapes import INTEGER, TEXT, Shape, array, described, record, refer
+from gateway.api.shapes import INTEGER, TEXT, Shape, array, described, either, record, refer
 
 _BAD_LINE = record({"line": INTEGER, "message": TEXT})
 
@@ -22,7 +22,11 @@ SHAPES: dict[str, Shape] = {
             "line": described(
                 INTEGER, "Line of the statement, or of the body's first bad line; from 1."
             ),
-            "column": described(INTEGER, "Column in that line of the statement; from 1."),
+            "column": described(
+                either(INTEGER, TEXT),
+                "Column in that line of the statement, from 1; name of a column of a bad row.",
+            ),
+            "row": described(INTEGER, "Index of the bad row in the request, from 0."),
             "snippet": described(TEXT, "That line, with a line of carets below."),
             "dropped": described(INTEGER, "Points that were refused; the others are written."),
             "lines": described(array(_BAD_LINE), "The first of the refused points."),

@@ -88,6 +88,5 @@ OPERATIONS: Operations = {
         "Open a WebSocket for rows",
         {101: Answer("Frames of rows in, one acknowledgement a frame out; see asyncapi.json.")},
         parameters=(Parameter("table", "`database.table` for frames that name none."),),
-        errors=(400,),
     ),
 }
