@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from aiohttp import web
 
+from gateway.api.routes import ApiDocuments
 from gateway.backends import Backends
 from gateway.children import Children
 from gateway.console.routes import Console
@@ -126,6 +127,7 @@ class GatewayParts:
             SchemaRegistryRoutes(backends.catalog, self._access),
             self.ddl.drain,
             TokenRoutes(login, self._executor),
+            ApiDocuments(_version()),
             self.console,
             Console(),
         ):

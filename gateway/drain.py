@@ -30,7 +30,7 @@ from penstock.coordination.redis_link import ask
 from penstock.errors import BusError, SchemaError
 from penstock.records import ControlRecord
 
-_MAX_DEPTH = 32
+MAX_DEPTH = 32
 
 
 class Drain:
@@ -46,8 +46,8 @@ class Drain:
 
     async def _drain(self, request: web.Request) -> web.Response:
         depth = request.query.get("depth", "1")
-        if not depth.isdecimal() or not 0 <= int(depth) <= _MAX_DEPTH:
-            raise SchemaError(f"depth is 0 to {_MAX_DEPTH}", code="E_BODY")
+        if not depth.isdecimal() or not 0 <= int(depth) <= MAX_DEPTH:
+            raise SchemaError(f"depth is 0 to {MAX_DEPTH}", code="E_BODY")
         database = request.query.get("db")
         user = user_of(request)
         home = self._definer.catalog.database(database) if database is not None else None

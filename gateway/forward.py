@@ -30,7 +30,8 @@ from penstock.types import ColumnType
 PATH = "/internal/ddl"
 #: what the catalog refuses, where the code alone does not tell the kind
 _CONFLICT = 409
-_HEADER = "X-Penstock-Internal"
+#: has the token that gateways show each other
+HEADER = "X-Penstock-Internal"
 _TIMEOUT_S = 60.0
 
 Run = Callable[[dict[str, Any]], Awaitable[None]]
@@ -103,7 +104,7 @@ class Forwarder:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S))
         try:
             async with self._session.post(
-                address + PATH, json=body, headers={_HEADER: self._token}, ssl=self._context
+                address + PATH, json=body, headers={HEADER: self._token}, ssl=self._context
             ) as response:
                 answer = await response.json()
         except (aiohttp.ClientError, TimeoutError, ValueError) as failed:
@@ -120,7 +121,7 @@ class Forwarder:
         async def handle(request: web.Request) -> web.Response:
             try:
                 if not hmac.compare_digest(
-                    request.headers.get(_HEADER, "").encode(), self._token.encode()
+                    request.headers.get(HEADER, "").encode(), self._token.encode()
                 ):
                     raise AuthError("this route is for gateways", code="E_FORBIDDEN")
                 await run(json.loads(await request.read()))

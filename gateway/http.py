@@ -151,6 +151,8 @@ _TDENGINE: dict[str, int] = {
     "E_SEMANTIC": 0x2645,
 }
 _UNKNOWN = 0xFFFF
+#: statuses that errors keep in TDengine's form: who, where and when; the others have 200 there
+TDENGINE_STATUS = (401, 403, 413, 429, 503, 504)
 RETRY_AFTER_S = "1"
 
 
@@ -192,7 +194,7 @@ def tdengine_error(error: PenstockError) -> web.Response:
     body = {"code": tdengine_code(error), "desc": _description(error), "error": error.to_dict()}
     return json_response(
         body,
-        status=status if status in (401, 403, 413, 429, 503, 504) else 200,
+        status=status if status in TDENGINE_STATUS else 200,
         headers=_headers(error, status),
     )
 

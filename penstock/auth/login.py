@@ -35,6 +35,9 @@ _KEY_BYTES = 48
 _NEVER = 2**62
 #: schemes whose value may be a token
 _TOKEN_SCHEMES = ("bearer", "token", "taosd")
+#: parts of a URL that InfluxDB 1 clients may put user and password into
+USER_PARAMETER = "u"
+PASSWORD_PARAMETER = "p"
 
 
 class Login:
@@ -304,6 +307,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 def query_credentials(query: Mapping[str, str]) -> str | None:
     """InfluxDB 1 clients may put `u` and `p` into the URL: the same as a basic auth header."""
-    if "u" not in query or "p" not in query:
+    if USER_PARAMETER not in query or PASSWORD_PARAMETER not in query:
         return None
-    return _basic_header(query["u"], query["p"])
+    return _basic_header(query[USER_PARAMETER], query[PASSWORD_PARAMETER])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import schemas
 from penstock.catalog.model import Table, TableVersion
@@ -42,6 +43,11 @@ def schema_text(catalog: Catalog, schema_id: int) -> str | None:
             return json.dumps(schemas.load(name), separators=(",", ":"))
     found = catalog.schema(schema_id)
     return _describe(*found).schema if found else None
+
+
+def built_in_schemas() -> dict[str, dict[str, Any]]:
+    """Return the Avro schemas of the mesh's own records by name."""
+    return {name: schemas.load(name) for name in schemas.BUILT_IN_IDS}
 
 
 def of_id(catalog: Catalog, schema_id: int) -> Registered | None:

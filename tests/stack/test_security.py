@@ -97,6 +97,8 @@ def wires(table: str) -> list[tuple[str, str, str, dict[str, str]]]:
 OTHERS = [
     ("GET", "/v1/info"),
     ("GET", "/v1/dialect"),
+    ("GET", "/v1/openapi.json"),
+    ("GET", "/v1/asyncapi.json"),
     ("POST", "/v1/check"),
     ("GET", "/v1/health"),
     ("GET", "/v1/streams/counters"),

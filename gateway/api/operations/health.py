@@ -1,0 +1,151 @@
+"""How the mesh is: services, findings, counters; the health port; and these documents."""
+
+from __future__ import annotations
+
+from gateway.api.operation import (
+    JSON,
+    PLAIN,
+    Answer,
+    Login,
+    Operation,
+    Operations,
+    json_answer,
+)
+from gateway.api.shapes import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Shape,
+    array,
+    described,
+    mapping,
+    nullable,
+    one_of,
+    record,
+    refer,
+)
+
+TAG = "health"
+ABOUT = "How the mesh is, and what it can be asked."
+_RATE = described(nullable(NUMBER), "A second; null when there is nothing to compare with.")
+
+SHAPES: dict[str, Shape] = {
+    "Health": record(
+        {
+            "ready": described(BOOLEAN, "Every service is."),
+            "services": array(refer("ServiceHealth")),
+            "findings": array(refer("Finding")),
+        }
+    ),
+    "ServiceHealth": record(
+        {
+            "name": TEXT,
+            "node": INTEGER,
+            "state": one_of("ready", "waiting", "offline"),
+            "version": TEXT,
+            "started": described(NUMBER, "Seconds since 1970."),
+            "uptime": described(NUMBER, "Seconds."),
+            "seen": described(NUMBER, "When it last said so; seconds since 1970."),
+            "host": described(nullable(TEXT), "With ADMIN."),
+            "memory": described(nullable(INTEGER), "Bytes of its process; with ADMIN."),
+            "waiting": mapping(TEXT, "What for, and why; why with ADMIN."),
+        }
+    ),
+    "Finding": record(
+        {"grade": one_of("ok", "look", "bad"), "what": TEXT, "do": described(TEXT, "May be empty.")}
+    ),
+    "Counters": record(
+        {
+            "at": described(INTEGER, "Milliseconds since 1970."),
+            "seconds": described(nullable(NUMBER), "That rates are over."),
+            "streams": array(refer("StreamCounters")),
+        }
+    ),
+    "StreamCounters": record(
+        {
+            "database": TEXT,
+            "name": TEXT,
+            "id": INTEGER,
+            "status": TEXT,
+            "message": nullable(TEXT),
+            "rows_in": INTEGER,
+            "rows_out": INTEGER,
+            "late": INTEGER,
+            "failed": INTEGER,
+            "state_bytes": INTEGER,
+            "lag": described(INTEGER, "Records that wait."),
+            "events_waiting": INTEGER,
+            "rows_in_rate": _RATE,
+            "rows_out_rate": _RATE,
+            "late_rate": _RATE,
+            "failed_rate": _RATE,
+        }
+    ),
+    "Alive": record({"alive": BOOLEAN}, {"service": TEXT}, "More on loopback only."),
+    "Readiness": record(
+        {"ready": BOOLEAN},
+        {
+            "service": TEXT,
+            "room": described(TEXT, "The same under its former name."),
+            "waiting": mapping(TEXT),
+            "remarks": mapping(TEXT),
+            "conditions": array(TEXT),
+            "stuck": array(TEXT),
+        },
+        "More on loopback only.",
+    ),
+}
+_DOCUMENT = described({"type": "object"}, "The document.")
+
+OPERATIONS: Operations = {
+    ("GET", "/v1/health"): Operation(
+        "health",
+        TAG,
+        "Tell how services are, and what is wrong with streams and views",
+        json_answer(refer("Health")),
+    ),
+    ("GET", "/v1/streams/counters"): Operation(
+        "streamCounters",
+        TAG,
+        "Tell what streams have counted, and how much a second",
+        json_answer(refer("Counters")),
+    ),
+    ("GET", "/v1/openapi.json"): Operation(
+        "openapi", TAG, "Return this document", json_answer(_DOCUMENT)
+    ),
+    ("GET", "/v1/asyncapi.json"): Operation(
+        "asyncapi",
+        TAG,
+        "Return the AsyncAPI document of WebSockets and topics",
+        json_answer(_DOCUMENT),
+    ),
+}
+
+
+def _state(operation: str, summary: str, shape: str) -> Operation:
+    content = {JSON: refer(shape)}
+    return Operation(
+        operation,
+        TAG,
+        summary,
+        {200: Answer("Yes.", content), 503: Answer("No.", content)},
+        login=Login.NOBODY,
+    )
+
+
+#: of the health port, which every service has; see `penstock/runtime/health.py`
+HEALTH_PORT: Operations = {
+    ("GET", "/healthz"): _state("alive", "Tell if the process lives and moves", "Alive"),
+    ("GET", "/readyz"): _state("ready", "Tell if the service is ready", "Readiness"),
+    ("GET", "/metrics"): Operation(
+        "metrics",
+        TAG,
+        "Return metrics for Prometheus",
+        {
+            200: Answer("Metrics; names are pseudonyms without the key.", {PLAIN: TEXT}),
+            401: Answer("This is not the key of metrics.", {PLAIN: TEXT}),
+        },
+        login=Login.METRICS,
+    ),
+}
