@@ -26,7 +26,7 @@ from penstock.sql.relational import (
     map_selections,
     nodes_of,
 )
-from penstock.sql.relational.binder import QueryScope
+from penstock.sql.relational.query_scope import QueryScope
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from tests.unit.sql.relational.test_binder import bound, columns, selection
