@@ -18,6 +18,7 @@ from services.store.query import Queries, QueryLimits
 from tests.unit.services.store.kit import PLAIN, STABLE, MemoryStore
 
 LIMITS = QueryLimits("256MB", 1, 1_000, 20.0, "0B")
+RANGE = "RANGE('1970-01-01 00:00:01', '1970-01-01 00:00:03') EVERY(1s)"
 #: one select for each way that rows are computed in
 COMPUTED = {
     "kernels": "SELECT _wstart AS t, count(*) AS n FROM plain COUNT_WINDOW(2)",
@@ -31,14 +32,14 @@ COMPUTED = {
         "SELECT _wstart AS t, sum(c) AS n FROM"
         " (SELECT _wstart AS ts, count(*) AS c FROM plain COUNT_WINDOW(1)) INTERVAL(2s)"
     ),
-    "points": "SELECT _irowts AS t, interp(v) AS n FROM plain RANGE(1000, 3000) EVERY(1s)",
+    "points": f"SELECT _irowts AS t, interp(v) AS n FROM plain {RANGE}",
 }
 every = pytest.mark.parametrize("computed", COMPUTED.values(), ids=COMPUTED.keys())
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Queries:
-    made = MemoryStore(tmp_path)
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Queries:
+    made = MemoryStore(Path(tmp_path_factory.mktemp("store")))
     made.put(PLAIN, ("plain", 1_000, 1, "a"), ("plain", 2_000, 2, "b"))
     made.put(STABLE, ("d1", 1_000, 10, "x", 1), ("d2", 1_500, 20, "y", 2))
     made.flush()
@@ -172,7 +173,7 @@ STEPS = {
         "windows of INTERVAL(2s), computed by the kernels of streams",
         "windows of COUNT_WINDOW(1), computed by the kernels of streams",
     ],
-    "points": ["values between rows at RANGE(1000, 3000) EVERY(1s), computed by the store"],
+    "points": [f"values between rows at {RANGE}, computed by the store"],
 }
 ENGINES = {
     "kernels": "the kernels of streams for COUNT_WINDOW(2), DuckDB for the rest",
@@ -181,7 +182,7 @@ ENGINES = {
     "late": "DuckDB",
     "subquery": "the kernels of streams for COUNT_WINDOW(2), DuckDB for the rest",
     "nested": "the kernels of streams for COUNT_WINDOW(1), INTERVAL(2s), DuckDB for the rest",
-    "points": "the store for RANGE(1000, 3000) EVERY(1s), DuckDB for the rest",
+    "points": f"the store for {RANGE}, DuckDB for the rest",
 }
 
 
