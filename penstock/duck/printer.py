@@ -16,6 +16,7 @@ from penstock.duck.functions import FUNCTIONS
 from penstock.duck.quoting import impossible, quote
 from penstock.errors import SqlSemanticError
 from penstock.sql.relational import (
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -108,15 +109,17 @@ class _QueryPrinter:
 
     def _source(self, source: RowSource) -> str:
         if isinstance(source, Scan):
-            return self._scan(source)
+            return self._relation(source.relation, source.table) + _alias(source.alias)
+        if isinstance(source, ComputedRows):
+            return self._relation(source.relation, source.name)
         if isinstance(source, Derived):
             return f"({self.query(source.query)}){_alias(source.alias, source.names)}"
         return self._source(source.left) + self._join(source)
 
-    def _scan(self, scan: Scan) -> str:
-        if scan.relation.lower() not in self._relations:
-            raise SqlSemanticError(f'table "{scan.table}" does not exist', code="E_TABLE_NOT_EXIST")
-        return quote(scan.relation) + _alias(scan.alias)
+    def _relation(self, relation: str, table: str) -> str:
+        if relation.lower() not in self._relations:
+            raise SqlSemanticError(f'table "{table}" does not exist', code="E_TABLE_NOT_EXIST")
+        return quote(relation)
 
     def _join(self, join: Join) -> str:
         words = _join_words(join)

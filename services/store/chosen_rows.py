@@ -15,6 +15,8 @@ from sqlglot import exp
 from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import (
     Derived,
+    Join,
+    NamedRows,
     RowSource,
     Scan,
     SelectItem,
@@ -49,7 +51,7 @@ def chooser_of(select: SelectPlan) -> exp.Anonymous | None:
 
 def _read_chosen(select: SelectPlan, call: exp.Anonymous) -> SelectPlan:
     source = select.source
-    assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
+    assert source is not None and not isinstance(source, Join)  # the binder lets neither be
     time = _time(call)
     by_time = _by_time(time, source)
     meant = _items_by_name(select, source)
@@ -69,7 +71,7 @@ def _read_chosen(select: SelectPlan, call: exp.Anonymous) -> SelectPlan:
     return replace(select, source=Derived(inner, source.name), where=None, order_by=order_by)
 
 
-def _with_dice(source: Scan | Derived) -> RowSource:
+def _with_dice(source: NamedRows) -> RowSource:
     """Return *source* with a random number in each row: DuckDB does not order windows by a call
     that gives them.
     """
@@ -83,7 +85,7 @@ def _time(call: exp.Anonymous) -> exp.Column | None:
     return last if len(call.expressions) > 1 and isinstance(last, exp.Column) else None
 
 
-def _items_by_name(select: SelectPlan, source: Scan | Derived) -> Mapping[str, exp.Expr]:
+def _items_by_name(select: SelectPlan, source: NamedRows) -> Mapping[str, exp.Expr]:
     """Return what the names of the select list mean that are no columns of *source*."""
     if isinstance(source, Derived):
         own = {column.name.lower() for column in source.columns}
@@ -122,7 +124,7 @@ def _known(call: exp.Anonymous) -> exp.Expr | None:
     return exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
 
 
-def _by_time(time: exp.Column | None, source: Scan | Derived) -> tuple[exp.Ordered, ...]:
+def _by_time(time: exp.Column | None, source: NamedRows) -> tuple[exp.Ordered, ...]:
     """Return the order of rows in time; of one time, by the names of their tables."""
     if time is None:
         return ()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 
 from penstock.duck import Engine
@@ -119,6 +120,18 @@ class Execution:
         """Return all rows of DuckDB's *text*. Raises PenstockError, duckdb.Error."""
         with self.failures():
             return self._engine.answer(text, values)
+
+    def fetch(self, text: str) -> pl.DataFrame:
+        """Return all rows of DuckDB's *text*, however many they are. Raises duckdb.Error."""
+        return pl.DataFrame(self._engine.con.sql(text).to_arrow_table())
+
+    def add_view(self, name: str, text: str) -> None:
+        """Let a relation have the rows of DuckDB's *text*. Raises duckdb.Error."""
+        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {text}")
+
+    def add_frame(self, name: str, frame: pl.DataFrame) -> None:
+        """Let a relation have the rows of *frame*."""
+        self._engine.con.register(name, frame.to_arrow())
 
     def answer(
         self, text: str, outputs: Sequence[Output], values: Sequence[Value] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,7 +41,7 @@ class TableReach:
 def table(
     query: exp.Query,
     steps: Iterable[str],
-    kernels: Sequence[str],
+    computed: Mapping[str, Sequence[str]],
     reads: Iterable[TableReach],
     outputs: Iterable[Output],
 ) -> pa.Table:
@@ -50,13 +50,12 @@ def table(
     Args:
         query: as it was read.
         steps: of its plan.
-        kernels: the windows that the kernels of streams compute.
+        computed: clauses that others than DuckDB compute, by who does it.
         reads: what is read of each table, at most.
         outputs: the columns of the query's own answer.
     """
-    engine = "DuckDB"
-    if kernels:
-        engine = f"the kernels of streams for {', '.join(kernels)}, DuckDB for the rest"
+    engines = [f"{name} for {', '.join(clauses)}" for name, clauses in computed.items()]
+    engine = ", ".join([*engines, "DuckDB for the rest"]) if engines else "DuckDB"
     lines = [("query", to_sql(query)), ("runs in", "store"), ("engine", engine)]
     lines += [("plan", step) for step in steps]
     lines += [("reads", reach.shown) for reach in reads]

@@ -7,7 +7,7 @@ interp(), ORDER BY, limits) is a SELECT from these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -39,35 +39,81 @@ _POSSIBLE = "name interp(column), _irowts, _isfilled or what PARTITION BY has"
 
 
 class QueryRows(Protocol):
-    """What interp() needs of the query around it."""
+    """What interp() needs of a query that is being bound."""
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]:
-        """Return the rows of a SELECT, its columns, and its plan. Raises SqlError."""
+    def bind(self, tree: exp.Query) -> QueryPlan:
+        """Return the plan of *tree*, which is of the query. Raises SqlError."""
+        ...
+
+    def constant(self, node: exp.Expr) -> tuple[pl.Series, Output]:
+        """Return the one value of an expression that reads nothing, and its type."""
         ...
 
     def table_of(self, table: exp.Table) -> Table | None:
         """Return the stored table that *table* names; None for computed windows."""
         ...
 
-    def outputs_of(self, query: exp.Query) -> tuple[Output, ...]:
-        """Return the columns of a query. Raises SqlError."""
-        ...
-
 
 @dataclass(frozen=True)
-class Interpolated:
-    """The values at the points, and the SELECT from *name* that gives them. `source` is what they
-    were read from, and `meanings` are the expressions that columns stand for.
+class BoundPoints:
+    """A SELECT with RANGE that is bound.
+
+    Args:
+        plan: of the rows that are read.
+        values: what is read at the points.
+        keys: columns that tell partitions apart.
+        tags: columns that have one value in a partition.
+        precision: of the rows' times.
+        most_points: points of all partitions that there may be.
+        columns: of the values at the points.
+        outer: what is left of the SELECT, over the values.
+        meanings: the columns of `plan` and of `outer`, with the expressions that they stand for.
     """
 
-    frame: pl.DataFrame
+    plan: QueryPlan
+    clause: RangeClause
+    values: Sequence[Filled]
+    keys: Sequence[str]
+    tags: Sequence[str]
+    precision: str
+    most_points: int
     columns: TableColumns
     outer: exp.Select
-    source: Derived
-    meanings: dict[str, exp.Expr]
+    meanings: Mapping[str, exp.Expr]
+
+    @property
+    def source(self) -> Derived:
+        """The rows that are read, as a plan has them."""
+        return Derived(self.plan, "")
+
+    def at_points(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Return the values at the points, beside the keys and the tags of their partitions.
+
+        Args:
+            found: the rows that are read.
+
+        Raises:
+            PenstockError: E_RESULT_TOO_LARGE.
+        """
+        unit = pl.Datetime(self.precision)  # type: ignore[arg-type]
+        order = [TIME, _TABLE] if _TABLE in found.columns else [TIME]
+        rows = found.with_columns(pl.col(TIME).cast(unit).cast(pl.Int64)).sort(
+            order, maintain_order=True
+        )
+        rows = _with_groups(rows, list(self.keys))
+        groups = rows.group_by(GROUP).agg(pl.col(name).last() for name in (*self.keys, *self.tags))
+        clause = self.clause
+        clause.check_size(max(1, groups.height), self.most_points)
+        made = interpolate(rows, clause.points, clause.mode, self.values, given=clause.given)
+        return (
+            made.join(groups, on=GROUP, how="left", maintain_order="left")
+            .with_columns(pl.col(TIME).cast(unit))
+            .rename({TIME: _IROWTS})
+            .select(column.name for column in self.columns.columns)
+        )
 
 
-def evaluate(
+def bind_points(
     rows: QueryRows,
     statement: Query,
     select: exp.Select,
@@ -75,18 +121,18 @@ def evaluate(
     *,
     name: str,
     most_points: int,
-) -> Interpolated:
-    """Compute a SELECT with RANGE.
+) -> BoundPoints:
+    """Bind a SELECT with RANGE. Of tables nothing is read for it.
 
     Args:
         name: of the relation that the outer SELECT shall read.
         most_points: points of all partitions that there may be.
 
     Raises:
-        SqlError: it is not as a SELECT with RANGE is, or its rows cannot be read.
+        SqlError: it is not as a SELECT with RANGE is.
         PenstockError: E_RESULT_TOO_LARGE.
     """
-    return _Interpolation(rows, statement, select, timezone).run(name, most_points)
+    return _Interpolation(rows, statement, select, timezone).bind(name, most_points)
 
 
 class _Interpolation:
@@ -106,22 +152,32 @@ class _Interpolation:
         self._calls: list[exp.Anonymous] = []
         self._items = [self._rewrite_item(item) for item in select.expressions]
 
-    def run(self, name: str, most_points: int) -> Interpolated:
+    def bind(self, name: str, most_points: int) -> BoundPoints:
         time, precision = self._time()
         reader = RangeReader(self._rows, self._statement, self._timezone, precision)
         clause = reader.read(self._select, self._calls)
-        found, outputs, plan = self._rows.rows_of(self._inner(time, clause))
-        kinds = {output.name: output.type for output in outputs}
-        columns = reader.columns(
+        plan = self._rows.bind(self._inner(time, clause))
+        kinds = {output.name: output.type for output in plan.outputs}
+        values = reader.columns(
             self._calls, [kinds[f"{_VALUE}{n}"] for n in range(len(self._calls))]
         )
-        frame = self._values(found, clause, columns, precision, most_points)
+        clause.check_size(1, most_points)
+        keys = [f"{_KEY}{n}" for n in range(len(self._keys))]
+        tags = [f"{_TAG}{n}" for n in range(len(self._tags))]
         shown = {_IROWTS: ColumnType("TIMESTAMP"), FILLED: ColumnType("BOOL")}
-        shown |= {n: kind for n, kind in kinds.items() if n in frame.columns and n not in shown}
-        listed = tuple(Output(n, shown[n], precision) for n in frame.columns)
-        table = TableColumns(listed, precision, stored=False)
-        return Interpolated(
-            frame, table, self._outer(name), Derived(plan, ""), dict(self._meanings(time))
+        shown |= {n: kinds[n] for n in (*keys, *tags, *(value.name for value in values))}
+        outputs = tuple(Output(n, kind, precision) for n, kind in shown.items())
+        return BoundPoints(
+            plan,
+            clause,
+            values,
+            keys,
+            tags,
+            precision,
+            most_points,
+            TableColumns(outputs, precision, stored=False),
+            self._outer(name),
+            dict(self._meanings(time)),
         )
 
     def _meanings(self, time: exp.Column) -> Iterator[tuple[str, exp.Expr]]:
@@ -260,7 +316,7 @@ class _Interpolation:
             time = Output(table.time_column, ColumnType("TIMESTAMP"), table.precision)
         else:
             inner = exp.select(exp.Star()).from_(source.copy())
-            time = self._rows.outputs_of(inner)[0]
+            time = self._rows.bind(inner).outputs[0]
         if time.type.kind != "TIMESTAMP":
             self._refuse(
                 source,
@@ -290,33 +346,6 @@ class _Interpolation:
         for bound in clause.bounds(time):
             inner = inner.where(bound, copy=False)
         return inner
-
-    def _values(
-        self,
-        found: pl.DataFrame,
-        clause: RangeClause,
-        columns: Sequence[Filled],
-        precision: str,
-        most_points: int,
-    ) -> pl.DataFrame:
-        """Return the values at the points, beside the keys and the tags of their partitions."""
-        unit = pl.Datetime(precision)  # type: ignore[arg-type]
-        order = [TIME, _TABLE] if _TABLE in found.columns else [TIME]
-        rows = found.with_columns(pl.col(TIME).cast(unit).cast(pl.Int64)).sort(
-            order, maintain_order=True
-        )
-        keys = [f"{_KEY}{n}" for n in range(len(self._keys))]
-        tags = [f"{_TAG}{n}" for n in range(len(self._tags))]
-        rows = _with_groups(rows, keys)
-        groups = rows.group_by(GROUP).agg(pl.col(name).last() for name in (*keys, *tags))
-        clause.check_size(max(1, groups.height), most_points)
-        made = interpolate(rows, clause.points, clause.mode, columns, given=clause.given)
-        return (
-            made.join(groups, on=GROUP, how="left", maintain_order="left")
-            .with_columns(pl.col(TIME).cast(unit))
-            .rename({TIME: _IROWTS})
-            .select(_IROWTS, FILLED, *keys, *tags, *(c.name for c in columns))
-        )
 
     # ---------------------------------------------------------------- what is left of the query
 

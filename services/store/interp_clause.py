@@ -15,7 +15,7 @@ from penstock.errors import PenstockError
 from penstock.sql import nodes
 from penstock.sql.compile.constants import ticks_of
 from penstock.sql.dialect import to_sql
-from penstock.sql.relational import Output, QueryPlan
+from penstock.sql.relational import Output
 from penstock.sql.statements import Query
 from penstock.sql.words import TIME_FORMS
 from penstock.types import TIME_LIMITS, ColumnType
@@ -28,10 +28,10 @@ _NOTHING_BEFORE = ("none", "next")
 _EXAMPLE = "RANGE('2026-01-01 00:00:00', '2026-01-02 00:00:00') EVERY(1h) FILL(PREV)"
 
 
-class QueryRows(Protocol):
-    """Answers a SELECT without FROM."""
+class Constants(Protocol):
+    """Computes expressions that read nothing."""
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]: ...
+    def constant(self, node: exp.Expr) -> tuple[pl.Series, Output]: ...
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,10 @@ def _ticks(ticks: int) -> exp.Expr:
 class RangeReader:
     """Reads the clauses of one SELECT."""
 
-    def __init__(self, rows: QueryRows, statement: Query, timezone: str, precision: str) -> None:
-        self._rows = rows
+    def __init__(
+        self, constants: Constants, statement: Query, timezone: str, precision: str
+    ) -> None:
+        self._constants = constants
         self._statement = statement
         self._timezone = timezone
         self._precision = precision
@@ -150,12 +152,11 @@ class RangeReader:
         """Return the ticks of an expression without columns; None where it is NULL."""
         if node.find(exp.Column, exp.Query) is not None:
             self._refuse(node, "the times of RANGE are constants", _EXAMPLE)
-        frame, outputs, _ = self._rows.rows_of(exp.select(exp.alias_(node.copy(), "t")))
-        found: Any = frame.get_column("t")
-        if outputs[0].type.kind == "TIMESTAMP":
+        found, output = self._constants.constant(node)
+        if output.type.kind == "TIMESTAMP":
             found = found.cast(pl.Datetime(self._precision))  # type: ignore[arg-type]
-        elif not outputs[0].type.integer:
-            self._refuse(node, f"the times of RANGE are times, not {outputs[0].type}", TIME_FORMS)
+        elif not output.type.integer:
+            self._refuse(node, f"the times of RANGE are times, not {output.type}", TIME_FORMS)
         ticks = found.cast(pl.Int64, strict=False)[0]
         return None if ticks is None else int(ticks)
 

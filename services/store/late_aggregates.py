@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import duckdb
 import polars as pl
 from sqlglot import exp
 
@@ -21,6 +20,7 @@ from penstock.sql.planner import PlannedStream
 from penstock.sql.relational import (
     Binding,
     Output,
+    QueryPlan,
     Scan,
     SelectItem,
     SelectPlan,
@@ -33,8 +33,9 @@ from penstock.sql.source_names import TBNAME
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from services.store.relation import quote
+from services.store.row_origins import QueryEngine, QueryNames
 from services.store.window_select import LateAggregate, SplitSelect, column_name
-from services.store.window_source import Tables, WindowSource
+from services.store.window_source import WindowSource
 
 _WINDOW = "_penstock_window"
 _WINDOWS = "_penstock_windows"
@@ -43,56 +44,71 @@ _HIGH = "_penstock_high"
 
 
 @dataclass(frozen=True)
-class WithLate:
-    """`rows` have the late aggregates; `added` are the types of the columns that are new."""
+class LateCalls:
+    """The late aggregates of a window select, bound. `joined` is what `grouping` calls the rows
+    with the numbers of their windows, and `kinds` are the types of the aggregates by their names.
+    """
 
-    rows: pl.DataFrame
-    added: dict[str, ColumnType]
+    calls: tuple[LateAggregate, ...]
+    joined: str
+    grouping: QueryPlan
+    kinds: dict[str, ColumnType]
+
+    @property
+    def added(self) -> dict[str, ColumnType]:
+        """The types of those that no place is kept for."""
+        return {call.name: self.kinds[call.name] for call in self.calls if call.place is None}
+
+
+def bind_late(queries: QueryNames, source: WindowSource, select: SplitSelect) -> LateCalls:
+    """Bind the late aggregates of *select*.
+
+    Raises:
+        SqlSemanticError: one does not take its arguments.
+    """
+    columns = source.table_columns
+    outputs = (*columns.columns, Output(_WINDOW, BIGINT))
+    joined = queries.name_rows(TableColumns(outputs, columns.precision, database=columns.database))
+    grouping = queries.bind(_grouping(source, joined, select.late))
+    kinds = {output.name: output.type for output in grouping.outputs[1:]}
+    return LateCalls(select.late, joined, grouping, kinds)
 
 
 def add_late(
-    queries: Tables,
-    con: duckdb.DuckDBPyConnection,
+    queries: QueryEngine,
     statement: Query,
     source: WindowSource,
+    relation: str,
     select: SplitSelect,
+    late: LateCalls,
     planned: PlannedStream,
     rows: pl.DataFrame,
-) -> WithLate:
-    """Compute the late aggregates of *select*.
+) -> pl.DataFrame:
+    """Return *rows* with the late aggregates of *select*.
 
     Args:
+        relation: SQL of the source's rows.
         rows: its windows, with the columns of the plan's target in ticks.
 
     Raises:
-        SqlSemanticError: an aggregate does not take its arguments, or time does not say in which
-            window a row is.
+        SqlSemanticError: time does not say in which window a row is.
     """
-    if not select.late:
-        return WithLate(rows, {})
     plan = planned.plan
     names = {column_name(i): name for i, name in enumerate(select.columns(plan))}
     keys = [names[key] for key in select.keys]
-    windows = _windows(plan, rows, names[select.end], keys)
-    con.register(_WINDOWS, windows.to_arrow())
-    members = _members(queries, source, planned.query)
+    queries.add_frame(_WINDOWS, _windows(plan, rows, names[select.end], keys))
+    members = _members(queries, source, relation, planned.query)
     if source.is_subquery and not isinstance(plan.window, Interval | Session):
-        _check_times(con, statement, source, members)
-    columns = source.table_columns
-    outputs = (*columns.columns, Output(_WINDOW, BIGINT))
-    joined = queries.add_relation(
-        _join(plan, source, members, len(keys)),
-        TableColumns(outputs, columns.precision, database=columns.database),
-    )
-    grouped, found = queries.subquery(_grouping(source, joined, select.late))
-    answer = pl.DataFrame(con.sql(f"SELECT * FROM {grouped}").to_arrow_table())
-    kinds = {output.name: output.type for output in found[1:]}
+        _check_times(queries, statement, source, members)
+    queries.add_view(late.joined, _join(plan, source, members, len(keys)))
+    answer = queries.fetch(queries.write(late.grouping).text)
+    precision = source.table_columns.precision
     answer = answer.with_columns(
-        *(_ticks(name, kind, columns.precision) for name, kind in kinds.items()),
+        *(_ticks(name, kind, precision) for name, kind in late.kinds.items()),
         pl.col(_WINDOW).cast(pl.UInt32),
     )
     made = rows.with_row_index(_WINDOW).join(answer, on=_WINDOW, how="left", maintain_order="left")
-    return _put_in_place(made.drop(_WINDOW), select.late, names, kinds)
+    return _put_in_place(made.drop(_WINDOW), late.calls, names)
 
 
 def _windows(plan: StreamPlan, rows: pl.DataFrame, end: str, keys: Sequence[str]) -> pl.DataFrame:
@@ -118,9 +134,10 @@ def _key(number: int) -> str:
     return f"_penstock_key_{number}"
 
 
-def _members(queries: Tables, source: WindowSource, query: StreamSelect) -> str:
+def _members(queries: QueryEngine, source: WindowSource, relation: str, query: StreamSelect) -> str:
     """Return a relation of the rows that are in windows, with their keys, as they are bound."""
-    base = queries.add_relation(source.relation, source.table_columns)
+    base = queries.name_rows(source.table_columns)
+    queries.add_view(base, relation)
     select = query.select
     columns = (*source.table_columns.columns, Output("tbname", TBNAME, source.precision))
     items = [*map(_column_item, columns)]
@@ -133,7 +150,11 @@ def _members(queries: Tables, source: WindowSource, query: StreamSelect) -> str:
         conditions.append(exp.Not(this=exp.Is(this=state, expression=exp.Null())))
     where = exp.and_(*conditions, copy=False) if conditions else None
     scan = Scan(base, alias=source.table.alias_or_name)
-    return queries.relation_of(SelectPlan(tuple(items), scan, where))
+    made = SelectPlan(tuple(items), scan, where)
+    queries.let_call(made)
+    name = queries.new_name()
+    queries.add_view(name, queries.write(made).text)
+    return name
 
 
 def _column_item(output: Output) -> SelectItem:
@@ -149,16 +170,16 @@ def _with_alias(relation: str, source: WindowSource) -> exp.Table:
 
 
 def _check_times(
-    con: duckdb.DuckDBPyConnection, statement: Query, source: WindowSource, members: str
+    queries: QueryEngine, statement: Query, source: WindowSource, members: str
 ) -> None:
     """Refuse rows of a subquery that share their time: the order that windows were cut in is not
     known here.
     """
-    repeated = con.execute(
+    repeated = queries.fetch(
         f"SELECT 1 FROM {members} GROUP BY tbname, {quote(source.time_column)}"
         " HAVING count(*) > 1 LIMIT 1"
     )
-    if repeated.fetchone() is not None:
+    if repeated.height:
         raise statement.error(
             "rows of the subquery share their time, so that it is not clear which window has their"
             " values",
@@ -208,20 +229,15 @@ def _ticks(name: str, kind: ColumnType, precision: str) -> pl.Expr:
 
 
 def _put_in_place(
-    rows: pl.DataFrame,
-    late: Sequence[LateAggregate],
-    names: dict[str, str],
-    kinds: dict[str, ColumnType],
-) -> WithLate:
+    rows: pl.DataFrame, late: Sequence[LateAggregate], names: dict[str, str]
+) -> pl.DataFrame:
     """Put late aggregates in the places that are kept for them."""
-    added: dict[str, ColumnType] = {}
     for aggregate in late:
         if aggregate.place is None:
-            added[aggregate.name] = kinds[aggregate.name]
             continue
         column = names[column_name(aggregate.place)]
         kind = rows.schema[column]
         rows = rows.with_columns(
             pl.col(aggregate.name).cast(kind, strict=False).alias(column)
         ).drop(aggregate.name)
-    return WithLate(rows, added)
+    return rows

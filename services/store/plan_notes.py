@@ -1,4 +1,6 @@
-"""What EXPLAIN knows of a query besides its plan: what its relations stand for."""
+"""What EXPLAIN knows of a query besides its plan: what its relations stand for, and who computes
+them. And how computed rows are told of in a plan.
+"""
 
 from __future__ import annotations
 
@@ -7,75 +9,74 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from penstock.sql.dialect import to_sql
-from penstock.sql.relational import QueryPlan, RowSource
-from services.store.interp import Interpolated
+from penstock.sql.relational import ComputedRows
+from services.store.interp import BoundPoints
 from services.store.plans import Reading
 from services.store.window_select import SplitSelect, column_name
-from services.store.windowed import Windows
+from services.store.windowed import BoundWindows
+
+#: who computes rows
+DUCKDB = "DuckDB"
+KERNELS = "the kernels of streams"
+STORE = "the store"
 
 
 @dataclass(frozen=True)
-class ComputedRows:
-    """Rows that are computed: windows, or values at points in time.
-
-    Args:
-        steps: how, in words, the last step first.
-        source: what they are computed from.
-        where: which of these rows are left out.
-        meanings: their columns, each with the expression that it holds.
-        partition_by: of what partitions they are.
-        read: names of the columns that are read of a table, in lower case; None: all are.
+class RowEngine:
+    """Who computes rows. `read` are the names of the columns that are read of a table for them, in
+    lower case; None: all are.
     """
 
-    steps: tuple[str, ...]
-    source: RowSource
-    where: exp.Expr | None
-    meanings: Mapping[str, exp.Expr]
-    partition_by: tuple[exp.Expr, ...]
-    read: frozenset[str] | None
+    name: str
+    read: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
 class PlanNotes:
-    """The relations that a query reads, by their names: rows of tables, of queries inside it, and
-    rows that are computed before DuckDB is asked for the rest.
+    """The relations that a query reads, by their names: rows of tables, and computed rows with
+    who computes them.
     """
 
     tables: Mapping[str, Reading]
-    queries: Mapping[str, QueryPlan]
-    computed: Mapping[str, ComputedRows]
+    computed: Mapping[str, RowEngine]
 
 
-def note_windows(select: exp.Select, windows: Windows) -> ComputedRows:
-    """Describe the computed windows of *select*."""
-    engine = "the kernels of streams" if windows.by_kernels else "DuckDB"
-    partition_by = _partition_by(select)
-    each = f" of each {_list(partition_by)}" if partition_by else ""
-    fill = select.args.get("fill")
-    filled = (to_sql(fill),) if fill is not None else ()
-    step = f"windows of {to_sql(select.args['window'])}{each}, computed by {engine}"
-    meanings = _meanings_of(windows.select)
-    meanings.setdefault(windows.start, exp.column("_wstart"))
+def describe_windows(bound: BoundWindows, relation: str) -> ComputedRows:
+    """Return what windows are in a plan."""
+    select = bound.select
     where = select.args.get("where")
+    meanings = _meanings_of(bound.parts)
+    meanings.setdefault(bound.start, exp.column("_wstart"))
     return ComputedRows(
-        (*filled, step),
-        windows.source,
+        relation,
+        select.args["window"],
+        bound.source.origin.node,
         where.this if where is not None else None,
+        _partition_by(select),
+        select.args.get("fill"),
+        bound.columns,
         meanings,
-        partition_by,
-        _names_read(select, windows),
     )
 
 
-def note_points(select: exp.Select, points: Interpolated) -> ComputedRows:
-    """Describe the values between rows of *select*, which has RANGE."""
-    partition_by = _partition_by(select)
-    each = f" of each {_list(partition_by)}" if partition_by else ""
-    fill = select.args.get("fill")
-    filled = f" {to_sql(fill)}" if fill is not None else ""
-    step = f"values between rows{each} at {to_sql(select.args['range'])}{filled}"
-    return ComputedRows((step,), points.source, None, points.meanings, partition_by, None)
+def describe_points(select: exp.Select, bound: BoundPoints, relation: str) -> ComputedRows:
+    """Return what the values between rows of *select*, which has RANGE, are in a plan."""
+    return ComputedRows(
+        relation,
+        select.args["range"],
+        bound.source,
+        None,
+        _partition_by(select),
+        select.args.get("fill"),
+        bound.columns,
+        bound.meanings,
+    )
+
+
+def names_read(bound: BoundWindows) -> frozenset[str]:
+    """Return the names of the columns that DuckDB reads to compute windows."""
+    named = {column.name.lower() for column in bound.select.find_all(exp.Column)}
+    return frozenset({bound.source.time_column.lower(), *named})
 
 
 def _meanings_of(split: SplitSelect) -> dict[str, exp.Expr]:
@@ -89,17 +90,6 @@ def _meanings_of(split: SplitSelect) -> dict[str, exp.Expr]:
     return found
 
 
-def _names_read(select: exp.Select, windows: Windows) -> frozenset[str] | None:
-    if windows.by_kernels:
-        return None
-    named = {column.name.lower() for column in select.find_all(exp.Column)}
-    return frozenset({windows.source.time.lower(), *named})
-
-
 def _partition_by(select: exp.Select) -> tuple[exp.Expr, ...]:
     clause = select.args.get("partition_by")
     return tuple(key.unalias() for key in clause.expressions) if clause is not None else ()
-
-
-def _list(items: tuple[exp.Expr, ...]) -> str:
-    return ", ".join(map(to_sql, items))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.relational import (
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -16,12 +18,11 @@ from penstock.sql.relational import (
     QueryPlan,
     RowLimits,
     RowSource,
-    Scan,
     SelectItem,
     SelectPlan,
 )
 from services.store.chosen_rows import chooser_of
-from services.store.plan_notes import ComputedRows, PlanNotes
+from services.store.plan_notes import PlanNotes
 from services.store.scan_words import describe_scan, describe_tags, names_read
 from services.store.translate import is_aggregated, order_by_time
 
@@ -95,12 +96,8 @@ class _Tree:
             return self._join(source, read)
         if isinstance(source, Derived):
             return self._derived(source)
-        computed = self._notes.computed.get(source.relation)
-        if computed is not None:
-            return self._computed(computed)
-        query = self._notes.queries.get(source.relation)
-        if query is not None:
-            return self.query(query)
+        if isinstance(source, ComputedRows):
+            return self._computed(source)
         if source.of_tags:
             return Step(describe_tags(source))
         reading = self._notes.tables[source.relation]
@@ -124,18 +121,20 @@ class _Tree:
         return Step(f"call it {source.alias}{names}", (step,))
 
     def _computed(self, rows: ComputedRows) -> Step:
-        name = rows.source.name if isinstance(rows.source, Scan) else ""
-        step = self.source(rows.source, {name: rows.read} if rows.read is not None else {})
+        engine = self._notes.computed[rows.relation]
+        read = {rows.source.name: engine.read} if engine.read is not None else {}
+        step = self.source(rows.source, read)
+        texts = _Texts(self, _NO_MEANINGS)
         if rows.where is not None:
-            texts = _Texts(self, _NO_MEANINGS)
             step = texts.step(f"keep rows where {texts.one(rows.where)}", step)
-        for text in reversed(rows.steps):
-            step = Step(text, (step,))
-        return step
-
-    def computed_of(self, source: RowSource | None) -> ComputedRows | None:
-        """Return the computed rows that *source* is, if it is such."""
-        return self._notes.computed.get(source.relation) if isinstance(source, Scan) else None
+        each = f" of each {texts.several(rows.partition_by)}" if rows.partition_by else ""
+        clause = to_sql(rows.clause)
+        filled = "" if rows.fill is None else to_sql(rows.fill)
+        if isinstance(rows.clause, nodes.Range):
+            text = f"values between rows{each} at {clause} {filled}".rstrip()
+            return texts.step(f"{text}, computed by {engine.name}", step)
+        step = texts.step(f"windows of {clause}{each}, computed by {engine.name}", step)
+        return Step(filled, (step,)) if filled else step
 
 
 class _SelectSteps:
@@ -147,7 +146,8 @@ class _SelectSteps:
         if on_top and not self._aggregated:
             select = order_by_time(select)
         self._select = select
-        self._computed = tree.computed_of(select.source)
+        source = select.source
+        self._computed = source if isinstance(source, ComputedRows) else None
         meanings = _NO_MEANINGS if self._computed is None else self._computed.meanings
         self._texts = _Texts(tree, meanings)
 

@@ -1,13 +1,12 @@
 """What DuckDB calls the rows that a query reads: those of tables, and those that are computed for
-it.
+it (`services.store.computed_selects`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import polars as pl
 from sqlglot import exp
 
 from penstock.catalog.model import Table
@@ -15,7 +14,14 @@ from penstock.duck import Engine
 from penstock.duck.types import duck_type
 from penstock.errors import SqlSemanticError
 from penstock.link import pushdown
-from penstock.sql.relational import QueryPlan, Scan, SelectPlan, TableColumns, map_scans
+from penstock.sql.relational import (
+    ComputedRows,
+    QueryPlan,
+    Scan,
+    SelectPlan,
+    TableColumns,
+    map_scans,
+)
 from penstock.sql.statements import Query
 from services.store.binding import columns_of
 from services.store.child_tags import rows_of_tags
@@ -75,8 +81,8 @@ class QueryRelations:
         self._relations: set[str] = set()
         #: relation → SQL of its rows
         self._rows: dict[str, str] = {}
-        #: columns of what is computed, by relation
-        self._computed: dict[str, TableColumns] = {}
+        #: relation that is named before it has rows → its columns
+        self._named: dict[str, TableColumns] = {}
         #: whether relations have rows that no other run of the query may see
         self.holds_rows = False
         #: False: the query is only explained
@@ -107,22 +113,25 @@ class QueryRelations:
         return found
 
     def table_of(self, table: exp.Table) -> Table | None:
-        """Return the stored table that *table* names; None for computed rows."""
-        computed = table.name in self._computed and not table.db
-        return None if computed else self.resolve(table).table
+        """Return the stored table that *table* names; None for other relations."""
+        other = table.name in self._named and not table.db
+        return None if other else self.resolve(table).table
 
     def columns(self, table: exp.Table) -> TableColumns:
-        """Return the columns of a table or of computed rows that a FROM names."""
-        if table.name in self._computed and not table.db:
-            return self._computed[table.name]
+        """Return the columns of a table, or of another relation, that a FROM names."""
+        if table.name in self._named and not table.db:
+            return self._named[table.name]
         found = self.resolve(table)
         return columns_of(found.table, child=found.child is not None)
 
-    def place(self, plan: QueryPlan) -> QueryPlan:
+    def place(self, plan: QueryPlan, computed: Callable[[ComputedRows], ComputedRows]) -> QueryPlan:
         """Return *plan* with a relation for each of its tables, which keep the names that the query
         has for them.
+
+        Args:
+            computed: finds what computed rows are made of.
         """
-        return map_scans(plan, lambda scan, select: self._place(plan, select, scan))
+        return map_scans(plan, lambda scan, select: self._place(plan, select, scan), computed)
 
     def _place(self, plan: QueryPlan, select: SelectPlan, scan: Scan) -> Scan:
         if scan.table in self._relations and not scan.database:
@@ -219,30 +228,19 @@ class QueryRelations:
 
     # ---------------------------------------------------------------- computed rows
 
-    def add_view(self, sql: str) -> str:
-        """Make a relation of *sql*, which no query may name by itself; return its name."""
+    def name_rows(self, columns: TableColumns) -> str:
+        """Return the name of a relation that the query may name. It has no rows yet."""
         name = self.new_name()
-        self._engine.con.execute(f"CREATE TEMP VIEW {name} AS {sql}")
-        return name
-
-    def add_relation(self, sql: str, columns: TableColumns) -> str:
-        """Make a relation of *sql* that the query may name; return its name."""
-        name = self.add_view(sql)
-        return self._add(name, columns)
-
-    def add_rows(self, sql: str, columns: TableColumns) -> str:
-        """Let the query name rows that DuckDB computes where it reads them; return the name."""
-        name = self.new_name()
-        self._rows[name] = sql
-        return self._add(name, columns)
-
-    def add_frame(self, frame: pl.DataFrame, columns: TableColumns, name: str = "") -> str:
-        """Make a relation of rows that are there, called *name* or anew; return its name."""
-        name = name or self.new_name()
-        self._engine.con.register(name, frame.to_arrow())
-        return self._add(name, columns)
-
-    def _add(self, name: str, columns: TableColumns) -> str:
         self._relations.add(name)
-        self._computed[name] = columns
+        self._named[name] = columns
         return name
+
+    def add_computed(self, name: str, sql: str) -> None:
+        """Let the query read the computed rows *name*.
+
+        Args:
+            sql: computes them where they are read; "": they are there when the query is executed.
+        """
+        self._relations.add(name)
+        if sql:
+            self._rows[name] = sql

@@ -1,4 +1,6 @@
-"""The computation of one SELECT: windows first, then what is left by DuckDB."""
+"""One SELECT: its names are bound, it is written for DuckDB, and then executed. Each step is done
+with the whole query before the next one begins, so nothing is computed for a query that is wrong.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,6 @@ from penstock.sql.relational import (
     Output,
     QueryPlan,
     QueryScope,
-    SelectPlan,
     TableColumns,
     bind,
     nodes_of,
@@ -45,8 +46,8 @@ __all__ = ["QueryRequest", "QueryRun"]
 
 
 class QueryRun:
-    """Conducts one query: its tables are found, its names bound, its windows computed; what is left
-    is written for DuckDB.
+    """Conducts one query: its tables are found and its names bound; it is written for DuckDB; its
+    windows are computed, and DuckDB answers what is left.
     """
 
     def __init__(
@@ -72,8 +73,7 @@ class QueryRun:
             self._execution,
             request,
         )
-        #: plans of subqueries that windows are cut from, by the relations of their rows
-        self._subqueries: dict[str, QueryPlan] = {}
+        self._computed = ComputedSelects(self, self._relations, request, self._moment)
         #: what DuckDB was given, once it is known
         self._translated: Translated | None = None
 
@@ -95,7 +95,7 @@ class QueryRun:
         resolved = self._relations.resolved
         if done is None or self._functions or any(f.external for f in resolved.values()):
             return None
-        if self._relations.holds_rows:
+        if self._relations.holds_rows or self._computed.are_filled:
             return None
         plan = plan_of(done, self._execution.readings)
         return None if plan is None else KnownQuery(plan, resolved)
@@ -105,41 +105,44 @@ class QueryRun:
         answer = self._answer_elsewhere()
         if answer is not None:
             return answer
-        self._translated, _ = self._translate()
-        return self._execution.answer(self._translated.text, self._translated.outputs)
+        done = self._translated = self._translate()
+        with self._execution.failures():
+            self._computed.fill(done.placed)
+        return self._execution.answer(done.text, done.outputs)
 
     def plan(self) -> KnownQuery | None:
         """Return the query's plan for any moment, as `known` does; nothing is computed."""
         self._relations.computes = False
-        self._translated, _ = self._translate()
+        self._translated = self._translate()
         return self.known()
 
     def explain(self) -> pa.Table:
-        """Return the answer of EXPLAIN; of the query's rows nothing is computed. Raises
-        PenstockError, duckdb.Error.
+        """Return the answer of EXPLAIN; of the query's rows nothing is read. Raises PenstockError,
+        duckdb.Error.
         """
         self._relations.computes = False
-        done, computed = self._translate()
+        done = self._translate()
         tables = {reading.prefix: reading for reading, _ in self._execution.readings}
-        notes = PlanNotes(tables, self._subqueries, computed.described)
         return explain.table(
             self._request.statement.query,
-            steps_of(done.placed, notes),
-            computed.kernels,
+            steps_of(done.placed, PlanNotes(tables, self._computed.engines)),
+            self._computed.clauses,
             self._execution.reaches(),
             done.outputs,
         )
 
     def describe(self) -> pa.Schema:
-        """Return the schema of the answer; nothing is computed. Raises PenstockError,
-        duckdb.Error.
+        """Return the schema of the answer; of the query's rows nothing is read. Raises
+        PenstockError, duckdb.Error.
         """
         self._relations.computes = False
-        tables = self._request.statement.query.find_all(exp.Table)
-        if any(self.resolve(table).external is not None for table in tables):
+        bound = self._bind_all()
+        if any(found.external is not None for found in self._relations.resolved.values()):
             # its rows stay where they are
-            return schema_of(self._bind(self._request.statement.query).outputs)
-        done, _ = self._translate()
+            return schema_of(bound.outputs)
+        done = self._write_bound(bound, None)
+        with self._execution.failures():
+            self._computed.fill(done.placed, compute=False)
         return self._execution.answer(f"SELECT * FROM ({done.text}) LIMIT 0", done.outputs).schema
 
     def _answer_elsewhere(self) -> pa.Table | None:
@@ -154,34 +157,28 @@ class QueryRun:
 
     # ---------------------------------------------------------------- writing
 
-    def _translate(self) -> tuple[Translated, ComputedSelects]:
-        """Compute the windows of kernels; write what DuckDB gets for the rest. Return that, and
-        what was computed.
-        """
+    def _translate(self) -> Translated:
+        """Bind the query, and write what DuckDB gets for it."""
+        return self._write_bound(self._bind_all(), self._execution.max_rows)
+
+    def _bind_all(self) -> QueryPlan:
+        """Bind the query: windows, values between rows, and then what is around them."""
         statement = self._request.statement
         self._execution.open(
             [self.resolve(node) for node in statement.query.find_all(exp.Table)], statement.source
         )
-        computed = ComputedSelects(
-            self, self._relations, self._engine.con, self._request, self._moment
-        )
         with self._execution.failures():
-            tree = computed.put_into(statement.query, most_rows=self._execution.max_rows)
-        return self._write(tree, self._execution.max_rows), computed
+            tree = self._computed.bind_in(statement.query, most_rows=self._execution.max_rows)
+        return self.bind(tree)
 
-    def _write(self, tree: exp.Query, max_rows: int | None) -> Translated:
-        """Write what DuckDB gets for *tree*, whose windows are computed, and add what it calls.
+    def _write_bound(self, bound: QueryPlan, max_rows: int | None) -> Translated:
+        """Write what DuckDB gets for a plan, and add what it calls.
 
         Args:
             max_rows: of an answer no more than one row beyond is read; None: all are.
         """
-        self._let_call(tree.walk())
-        return self._write_bound(self._bind(tree), max_rows)
-
-    def _write_bound(self, bound: QueryPlan, max_rows: int | None) -> Translated:
-        """Write what DuckDB gets for a plan; see `_write`."""
         statement = self._request.statement
-        placed = self._relations.place(bound)
+        placed = self._relations.place(bound, self._computed.place)
         check_times(placed, statement, self._request.timezone)
         context = Context(
             self._request.timezone,
@@ -207,12 +204,6 @@ class QueryRun:
                 self._functions[name] = function
                 register(self._engine.con, function)
 
-    def _bind(self, tree: exp.Query) -> QueryPlan:
-        """Find what every name of *tree* means and every expression's type. Raises SqlError."""
-        source = self._request.statement.source
-        find = self.view().function
-        return bind(tree, QueryScope(source, self._relations.columns, self._request.timezone, find))
-
     # ---------------------------------------------------------------- for windows and interp()
 
     def view(self) -> SchemaView:
@@ -224,7 +215,7 @@ class QueryRun:
         return self._relations.resolve(table)
 
     def table_of(self, table: exp.Table) -> Table | None:
-        """See `services.store.interp_clause.QueryRows`."""
+        """See `services.store.interp.QueryRows`."""
         return self._relations.table_of(table)
 
     def table_named(self, table: exp.Table) -> Table | None:
@@ -232,44 +223,55 @@ class QueryRun:
         found = self._relations.resolved.get((table.db or self._request.database, table.name))
         return None if found is None or found.external is not None else found.table
 
-    def relation(self, prefix: str, found: ResolvedTable, condition: RowCondition) -> str:
-        """See `services.store.window_source.Tables`."""
-        return self._relations.relation(prefix, found, condition)
+    def bind(self, tree: exp.Query) -> QueryPlan:
+        """Find what every name of *tree* means and every expression's type. Raises SqlError."""
+        self._let_call(tree.walk())
+        scope = QueryScope(
+            self._request.statement.source,
+            self._relations.columns,
+            self._request.timezone,
+            self.view().function,
+            self._computed.find,
+        )
+        return bind(tree, scope)
+
+    def constant(self, node: exp.Expr) -> tuple[pl.Series, Output]:
+        """See `services.store.interp.QueryRows`."""
+        done = self.write(self.bind(exp.select(exp.alias_(node.copy(), "constant"))))
+        return self.read(done.text).to_series(), done.outputs[0]
 
     def new_name(self) -> str:
         """Return a name for a relation that nothing of the query has."""
         return self._relations.new_name()
 
-    def add_relation(self, sql: str, columns: TableColumns) -> str:
-        """See `services.store.window_source.Tables`."""
-        return self._relations.add_relation(sql, columns)
+    def name_rows(self, columns: TableColumns) -> str:
+        """See `services.store.row_origins.QueryNames`."""
+        return self._relations.name_rows(columns)
 
-    def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
-        """Make a relation of the rows of a subquery; return its name and its columns."""
-        self._let_call(tree.walk())
-        bound = self._bind(tree)
-        return self._add_rows_of(bound), bound.outputs
+    def relation(self, prefix: str, found: ResolvedTable, condition: RowCondition) -> str:
+        """See `services.store.row_origins.QueryTables`."""
+        return self._relations.relation(prefix, found, condition)
 
-    def relation_of(self, plan: QueryPlan) -> str:
-        """See `services.store.window_source.Tables`."""
+    def let_call(self, plan: QueryPlan) -> None:
+        """See `services.store.row_origins.QueryTables`."""
         self._let_call(nodes_of(plan))
-        return self._add_rows_of(plan)
 
-    def _add_rows_of(self, bound: QueryPlan) -> str:
-        done = self._write_bound(bound, None)
-        name = self._relations.add_view(done.text)
-        self._subqueries[name] = done.placed
-        return name
+    def write(self, plan: QueryPlan) -> Translated:
+        """See `services.store.row_origins.QueryTables`."""
+        return self._write_bound(plan, None)
 
-    def rows_of(self, select: exp.Select) -> tuple[pl.DataFrame, tuple[Output, ...], QueryPlan]:
-        """See `services.store.interp_clause.QueryRows`."""
-        done = self._write(select, None)
-        # a SELECT without FROM tells what is asked, and reads nothing
-        reads = isinstance(done.placed, SelectPlan) and done.placed.source is not None
-        explains = reads and not self._relations.computes
-        text = f"SELECT * FROM ({done.text}) LIMIT 0" if explains else done.text
-        return pl.DataFrame(self._execution.rows(text)), done.outputs, done.placed
+    def read(self, text: str) -> pl.DataFrame:
+        """See `services.store.point_rows.PointReader`."""
+        return pl.DataFrame(self._execution.rows(text))
 
-    def outputs_of(self, query: exp.Query) -> tuple[Output, ...]:
-        """See `services.store.interp_clause.QueryRows`."""
-        return self._bind(query).outputs
+    def fetch(self, text: str) -> pl.DataFrame:
+        """See `services.store.row_origins.QueryEngine`."""
+        return self._execution.fetch(text)
+
+    def add_view(self, name: str, text: str) -> None:
+        """See `services.store.row_origins.QueryEngine`."""
+        self._execution.add_view(name, text)
+
+    def add_frame(self, name: str, frame: pl.DataFrame) -> None:
+        """See `services.store.row_origins.QueryEngine`."""
+        self._execution.add_frame(name, frame)

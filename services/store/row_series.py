@@ -19,8 +19,8 @@ from penstock.sql.functions.duck_series import unpack
 from penstock.sql.functions.series import is_whole
 from penstock.sql.relational import (
     Derived,
+    Join,
     RowSource,
-    Scan,
     SelectItem,
     SelectPlan,
     SeriesCall,
@@ -98,7 +98,7 @@ def _order_by(select: SelectPlan, order: SeriesOrder, *, on_top: bool) -> tuple[
 def source_name(select: SelectPlan) -> str:
     """Return the name of the one table, or subquery, that *select* is from."""
     source = select.source
-    assert isinstance(source, Scan | Derived)  # the binder lets nothing else be
+    assert source is not None and not isinstance(source, Join)  # the binder lets neither be
     return source.name
 
 

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from penstock.sql.plan import Precision
 from penstock.sql.relational import (
+    ComputedRows,
     Derived,
+    Join,
     QueryPlan,
     RowSource,
     Scan,
@@ -94,7 +96,7 @@ def names_read(select: SelectPlan) -> Mapping[str, frozenset[str]]:
 def _scans(source: RowSource) -> list[Scan]:
     if isinstance(source, Scan):
         return [source]
-    return [*_scans(source.left), *_scans(source.right)] if not isinstance(source, Derived) else []
+    return [*_scans(source.left), *_scans(source.right)] if isinstance(source, Join) else []
 
 
 def _names_of(select: SelectPlan, scan: Scan) -> set[str]:
@@ -132,6 +134,8 @@ def _given(source: RowSource) -> set[str]:
         return {name.lower() for name in _column_names(source)}
     if isinstance(source, Derived):
         return {output.name.lower() for output in source.columns}
+    if isinstance(source, ComputedRows):
+        return {output.name.lower() for output in source.columns.columns}
     return _given(source.left) | _given(source.right)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import duckdb
 import polars as pl
 
 from penstock.sql.plan import Session, StreamPlan
@@ -41,20 +40,15 @@ class SessionWindows:
         groups = ", ".join([_NUMBER, *_keys(self.keys)])
         return f"SELECT {self.shown} FROM {relation} GROUP BY {groups}"
 
-    def register(
-        self, con: duckdb.DuckDBPyConnection, relation: str, *, compute: bool = True
-    ) -> bool:
-        """Register the numbered rows; False: the kernels must look at them.
+    def numbered(self, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the rows with the numbers of their sessions; None: the kernels must look at them.
 
         Args:
-            compute: else no row is read.
+            rows: of the SELECT of them.
         """
-        text = self.rows if compute else f"SELECT * FROM ({self.rows}) LIMIT 0"
-        rows = pl.DataFrame(con.sql(text).to_arrow_table())
         if rows.get_column("_t").null_count():
-            return False
-        con.register(relation, number(rows, self.keys, self.tolerance).to_arrow())
-        return True
+            return None
+        return number(rows, self.keys, self.tolerance)
 
 
 def sessions(plan: StreamPlan, rows: str) -> SessionWindows | None:

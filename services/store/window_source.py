@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-import duckdb
 import polars as pl
 from sqlglot import exp
 
@@ -15,8 +13,8 @@ from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 from penstock.sql.planning.view import SchemaView, TableDef
 from penstock.sql.relational import (
     AGGREGATE_NAMES,
+    Derived,
     Output,
-    QueryPlan,
     Scan,
     SelectItem,
     SelectPlan,
@@ -29,7 +27,7 @@ from penstock.udf import UserFunction
 from services.store.binding import Context
 from services.store.functions import function_name
 from services.store.relation import quote
-from services.store.resolve import ResolvedTable
+from services.store.row_origins import QueryEngine, QueryNames, SubqueryRows, TableRows
 from services.store.scope import RowCondition
 from services.store.translate import query
 
@@ -54,46 +52,15 @@ _PUSHABLE = (
 )
 
 
-class Tables(Protocol):
-    """What computing windows needs of the query around it."""
-
-    def resolve(self, table: exp.Table) -> ResolvedTable: ...
-
-    def relation(self, prefix: str, found: ResolvedTable, condition: RowCondition) -> str:
-        """Return the SQL of the rows of a table, at least those of which *condition* is true, that
-        are registered under names with *prefix*.
-        """
-        ...
-
-    def subquery(self, tree: exp.Query) -> tuple[str, tuple[Output, ...]]:
-        """Return the name of a relation with the rows of *tree*, and its columns."""
-        ...
-
-    def relation_of(self, plan: QueryPlan) -> str:
-        """Return the name of a relation with the rows of *plan*, which is bound."""
-        ...
-
-    def add_relation(self, sql: str, columns: TableColumns) -> str:
-        """Return the name of a relation that trees may name, with the rows of *sql*."""
-        ...
-
-    def view(self) -> SchemaView: ...
-
-    def new_name(self) -> str:
-        """Return a name that no relation has."""
-        ...
-
-
 @dataclass(frozen=True)
 class WindowSource:
-    """`select` names one table in FROM, which `view` knows; `relation` is the SQL of its rows with
-    `tbname`, the columns (the time first) and the tags, and `scan` names these rows in a plan.
+    """`select` names one table in FROM, which `view` knows; `origin` is where its rows come from,
+    with `tbname`, the columns (the time first) and the tags.
     """
 
     select: exp.Select
-    scan: Scan
+    origin: TableRows | SubqueryRows
     view: SchemaView
-    relation: str
     database: str
     columns: tuple[Column, ...]
     precision: Precision
@@ -125,23 +92,31 @@ class WindowSource:
         """Return *moment*, in nanoseconds, in the ticks of the rows."""
         return moment // (_NANOS // TICKS_PER_SECOND[self.precision])
 
-    def rows(self, bound: SelectPlan, timezone: str) -> tuple[str, bool]:
-        """Return FROM and WHERE of the rows, and whether DuckDB alone may decide which those
-        are. *bound* is the select as it is planned.
+    def read(self, relation: str, condition: str) -> str:
+        """Return FROM and WHERE of the rows that *condition* leaves.
+
+        Args:
+            relation: SQL of the rows.
         """
-        text = f"FROM ({self.relation}) AS {quote(self.table.alias_or_name)}"
+        text = f"FROM ({relation}) AS {quote(self.table.alias_or_name)}"
+        return f"{text} WHERE {condition}" if condition else text
+
+    def condition(self, bound: SelectPlan, timezone: str) -> tuple[str, bool]:
+        """Return what of WHERE DuckDB is given, and whether DuckDB alone may decide which rows
+        those are. *bound* is the select as it is planned.
+        """
         where = bound.where
         if where is None:
-            return text, True
+            return "", True
         if not all(isinstance(n, _PUSHABLE) for n in where.walk()):
-            return text, False
+            return "", False
         # DuckDB takes NaN for whatever the statistics of a file say of its other values
         reals = {c.name.lower() for c in self.columns if c.type.kind in _REALS}
         named = {c.name.lower() for c in where.find_all(exp.Column)}
         condition = self._condition(where, timezone)
         if condition is None:
-            return text, False
-        return f"{text} WHERE {condition}", not named & reals
+            return "", False
+        return condition, not named & reals
 
     def _condition(self, where: exp.Expr, timezone: str) -> str | None:
         """Return DuckDB's text of a bound condition; None: it needs functions that are made for a
@@ -154,11 +129,15 @@ class WindowSource:
         text = query(plan, context)
         return None if context.needed else text.split(" WHERE ", 1)[1]
 
-    def fetch(self, con: duckdb.DuckDBPyConnection, rows: str, moment: int) -> pl.DataFrame:
-        """Return the rows in the kernels' input layout, at *moment* in nanoseconds."""
+    def fetch(self, queries: QueryEngine, rows: str, moment: int) -> pl.DataFrame:
+        """Return the rows in the kernels' input layout, at *moment* in nanoseconds.
+
+        Args:
+            rows: FROM and WHERE of them.
+        """
         times = [c.name for c in self.columns if c.type.kind == "TIMESTAMP"]
         listed = ", ".join(["tbname", *(quote(c.name) for c in self.columns)])
-        frame = pl.DataFrame(con.sql(f"SELECT {listed} {rows}").to_arrow_table())
+        frame = queries.fetch(f"SELECT {listed} {rows}")
         return frame.with_columns(
             *(pl.col(t).cast(pl.Datetime(self.precision)).cast(pl.Int64) for t in times),
             *(pl.col(c.name).cast(c.type.polars()) for c in self.columns if c.name not in times),
@@ -170,7 +149,7 @@ class WindowSource:
 
 
 def find_source(
-    queries: Tables, statement: Query, select: exp.Select, timezone: str
+    queries: QueryNames, statement: Query, select: exp.Select, timezone: str
 ) -> WindowSource:
     """Find what *select*, which has a window clause, is from.
 
@@ -191,20 +170,19 @@ def find_source(
 
 
 def _of_table(
-    queries: Tables, select: exp.Select, source: exp.Table, timezone: str
+    queries: QueryNames, select: exp.Select, source: exp.Table, timezone: str
 ) -> WindowSource:
     found = queries.resolve(source)
     table = found.table
     where = select.args["where"].this if select.args.get("where") is not None else None
     name = queries.new_name()
     condition = RowCondition(where, source.alias_or_name, timezone)
-    relation = queries.relation(name, found, condition)
     columns = (*table.columns, *table.tags)
+    scan = Scan(source.name, source.db, source.alias, relation=name, time=table.time_column)
     return WindowSource(
         select,
-        Scan(source.name, source.db, source.alias, relation=name, time=table.time_column),
+        TableRows(scan, found, condition),
         queries.view(),
-        relation,
         table.database,
         tuple(Column(c.name, c.type) for c in columns),
         table.precision,
@@ -240,9 +218,10 @@ class _SubqueryView:
 
 
 def _of_subquery(
-    queries: Tables, statement: Query, select: exp.Select, source: exp.Subquery
+    queries: QueryNames, statement: Query, select: exp.Select, source: exp.Subquery
 ) -> WindowSource:
-    relation, outputs = queries.subquery(source.this)
+    plan = queries.bind(source.this)
+    outputs = plan.outputs
     time = _first_time(statement, source, outputs)
     _check_names(statement, source, outputs)
     tables = [output for output in outputs if _names_tables(output)]
@@ -269,11 +248,12 @@ def _of_subquery(
     listed = [f"coalesce({quote(tables[0].name)}, '') AS tbname" if tables else "'' AS tbname"]
     for output, column in zip(read, columns, strict=True):
         listed.append(f"{quote(output.name)} AS {quote(column.name)}")
+    relation = queries.new_name()
+    shown = f"SELECT {', '.join(listed)} FROM {relation} WHERE {quote(time.name)} IS NOT NULL"
     return WindowSource(
         made,
-        Scan(name, _DATABASE, relation=relation),
+        SubqueryRows(Derived(plan, ""), relation, shown),
         _SubqueryView(queries.view(), definition),
-        f"SELECT {', '.join(listed)} FROM {quote(relation)} WHERE {quote(time.name)} IS NOT NULL",
         _DATABASE,
         tuple(columns),
         definition.precision,

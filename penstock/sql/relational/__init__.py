@@ -8,13 +8,14 @@ the plan know their types (`binding_of`), so that whoever writes the query for a
 type and never by name.
 """
 
-from penstock.sql.relational.binder import QueryScope, bind
+from penstock.sql.relational.binder import bind
 from penstock.sql.relational.bindings import Binding, binding_of, is_alias, note
 from penstock.sql.relational.lowering import lower
 from penstock.sql.relational.over import call_of, is_over
 from penstock.sql.relational.plan_changes import (
     change_order,
     column_names,
+    computed_in,
     expressions_of,
     joins_of,
     map_expressions,
@@ -26,9 +27,11 @@ from penstock.sql.relational.plan_changes import (
 )
 from penstock.sql.relational.query_plan import (
     NO_LIMITS,
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
+    NamedRows,
     PlannedQuery,
     QueryPlan,
     RowLimits,
@@ -39,6 +42,7 @@ from penstock.sql.relational.query_plan import (
     SetOperation,
     StreamSelect,
 )
+from penstock.sql.relational.query_scope import QueryScope
 from penstock.sql.relational.relations import Output, Relation, TableColumns
 from penstock.sql.relational.series import SeriesCall, SeriesOrder, series_call, series_order
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
@@ -49,10 +53,12 @@ __all__ = [
     "AGGREGATE_NAMES",
     "NO_LIMITS",
     "Binding",
+    "ComputedRows",
     "Derived",
     "Enclosed",
     "SelectItem",
     "Join",
+    "NamedRows",
     "RowLimits",
     "Output",
     "PlannedQuery",
@@ -74,6 +80,7 @@ __all__ = [
     "call_of",
     "change_order",
     "column_names",
+    "computed_in",
     "expressions_of",
     "is_alias",
     "is_over",

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 from sqlglot import exp
 
-from penstock.sql.compile import Functions, nothing
 from penstock.sql.functions.base import common
 from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.companions import find_chooser
 from penstock.sql.relational.grouping import Keys, check_grouping, tell_apart
-from penstock.sql.relational.lowering import lower, note_columns
+from penstock.sql.relational.lowering import lower, note_columns, note_computed
 from penstock.sql.relational.positions import check_position, refuse_text
 from penstock.sql.relational.query_plan import QueryPlan
+from penstock.sql.relational.query_scope import QueryScope
 from penstock.sql.relational.relations import (
     Alias,
     Output,
@@ -29,21 +26,9 @@ from penstock.sql.relational.series import check_series
 from penstock.sql.relational.tag_rows import check_source, only_tags
 from penstock.sql.relational.time_joins import turn_round, write_out_window
 from penstock.sql.relational.typer import Clause, ExpressionTyper
-from penstock.sql.source import Source
 
 #: joins whose right side only decides which rows of the left there are
 _FILTERING = ("SEMI", "ANTI")
-
-
-@dataclass(frozen=True)
-class QueryScope:
-    """What a query is bound to: its text, its tables, its functions and its zone."""
-
-    source: Source
-    #: the columns of a table that FROM names; raises SqlError where there is none
-    tables: Callable[[exp.Table], TableColumns]
-    timezone: str = "UTC"
-    functions: Functions = field(default=nothing)
 
 
 def bind(tree: exp.Query, scope: QueryScope) -> QueryPlan:
@@ -196,7 +181,7 @@ class _SelectBinder:
             name = self._binder.name_subquery(node)
         else:
             assert isinstance(node, exp.Table)
-            table = self._scope.tables(node)
+            table = self._columns_of(node)
             if tags:
                 table = only_tags(self._select, node, table, self._typer.refuse)
             note_columns(node, table)
@@ -209,6 +194,13 @@ class _SelectBinder:
                 hint=f"give one of them another name: {name} AS other",
             )
         self._names.relations.append(Relation(name, table))
+
+    def _columns_of(self, node: exp.Table) -> TableColumns:
+        computed = self._scope.computed(node)
+        if computed is None:
+            return self._scope.tables(node)
+        note_computed(node, computed)
+        return computed.columns
 
     def _bind_join(self, join: exp.Join) -> None:
         typer = _typer(self._scope, self._names, self._binder)

@@ -10,6 +10,7 @@ from penstock.errors import SqlSemanticError
 from penstock.sql.relational.bindings import binding_of
 from penstock.sql.relational.query_plan import (
     NO_LIMITS,
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -48,11 +49,17 @@ _SETS: dict[type[exp.Expr], str] = {
     exp.Intersect: "INTERSECT",
 }
 _COLUMNS = "columns"
+_COMPUTED = "computed"
 
 
 def note_columns(node: exp.Expr, columns: TableColumns | tuple[Output, ...]) -> None:
     """Say which columns a table or a subquery of FROM, or a set operation, has."""
     node.meta[_COLUMNS] = columns
+
+
+def note_computed(node: exp.Table, rows: ComputedRows) -> None:
+    """Say which computed rows a name of FROM means."""
+    node.meta[_COMPUTED] = rows
 
 
 def lower(tree: exp.Query) -> QueryPlan:
@@ -172,6 +179,9 @@ def _source(node: object) -> RowSource:
     alias = _alias(node)
     if node.args.get("catalog") is not None or (alias is not None and alias.args.get("columns")):
         raise _impossible("this table")
+    computed: ComputedRows | None = node.meta.get(_COMPUTED)
+    if computed is not None:
+        return computed
     columns = node.meta.get(_COLUMNS)
     return Scan(
         node.name,

@@ -11,6 +11,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from penstock.sql.relational.query_plan import (
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -35,24 +36,42 @@ def map_selections(plan: QueryPlan, change: Callable[[SelectPlan], SelectPlan]) 
     return change(made) if isinstance(made, SelectPlan) else made
 
 
-def map_scans(plan: QueryPlan, change: Callable[[Scan, SelectPlan], Scan]) -> QueryPlan:
-    """Return *plan* with each table changed; *change* is told the SELECT around it, too."""
+def _same(rows: ComputedRows) -> ComputedRows:
+    return rows
+
+
+def map_scans(
+    plan: QueryPlan,
+    change: Callable[[Scan, SelectPlan], Scan],
+    computed: Callable[[ComputedRows], ComputedRows] = _same,
+) -> QueryPlan:
+    """Return *plan* with each table changed; *change* is told the SELECT around it, too.
+
+    Args:
+        computed: changes computed rows.
+    """
 
     def change_tables(select: SelectPlan) -> SelectPlan:
         if select.source is None:
             return select
-        source = _map_tables(select.source, lambda scan: change(scan, select))
+        source = _map_tables(select.source, lambda scan: change(scan, select), computed)
         return replace(select, source=source)
 
     return map_selections(plan, change_tables)
 
 
-def _map_tables(source: RowSource, change: Callable[[Scan], Scan]) -> RowSource:
+def _map_tables(
+    source: RowSource,
+    change: Callable[[Scan], Scan],
+    computed: Callable[[ComputedRows], ComputedRows],
+) -> RowSource:
     if isinstance(source, Scan):
         return change(source)
+    if isinstance(source, ComputedRows):
+        return computed(source)
     if isinstance(source, Join):
-        left = _map_tables(source.left, change)
-        return replace(source, left=left, right=_map_tables(source.right, change))
+        left = _map_tables(source.left, change, computed)
+        return replace(source, left=left, right=_map_tables(source.right, change, computed))
     return source
 
 
@@ -196,6 +215,20 @@ def joins_of(source: RowSource | None) -> Iterator[Join]:
         yield from joins_of(source.left)
         yield from joins_of(source.right)
         yield source
+
+
+def computed_in(plan: QueryPlan) -> Iterator[ComputedRows]:
+    """Yield the computed rows that FROM of *plan* itself has."""
+    if isinstance(plan, SelectPlan) and plan.source is not None:
+        yield from _computed_of(plan.source)
+
+
+def _computed_of(source: RowSource) -> Iterator[ComputedRows]:
+    if isinstance(source, ComputedRows):
+        yield source
+    elif isinstance(source, Join):
+        yield from _computed_of(source.left)
+        yield from _computed_of(source.right)
 
 
 def queries_of(plan: QueryPlan) -> Iterator[QueryPlan]:

@@ -10,6 +10,7 @@ share names (WHERE may use those of the select list), and an engine is given a S
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -79,7 +80,40 @@ class Join:
     using: tuple[str, ...] = ()
 
 
-RowSource: TypeAlias = "Scan | Derived | Join"
+@dataclass(frozen=True)
+class ComputedRows:
+    """The rows of a window clause, or the values of RANGE, EVERY and FILL at points in time. No
+    engine of SQL reads them: whoever executes the plan fills `relation` before.
+
+    It is a leaf. What its rows are computed from is a plan of its own, which a change of the plan
+    around it does not reach.
+
+    Args:
+        relation: the engine's name of the rows, and the only name that they have.
+        source: the rows that they are computed from, but for those that `where` leaves out.
+        partition_by: of what partitions they are.
+        columns: what names may mean in them.
+        meanings: these names, each with the expression that its values are of.
+    """
+
+    relation: str
+    clause: nodes.WindowClause | nodes.Range
+    source: Scan | Derived
+    where: exp.Expr | None
+    partition_by: tuple[exp.Expr, ...]
+    fill: nodes.Fill | None
+    columns: TableColumns
+    meanings: Mapping[str, exp.Expr]
+
+    @property
+    def name(self) -> str:
+        """As the query calls the rows."""
+        return self.relation
+
+
+#: the rows that a query has one name for
+NamedRows: TypeAlias = "Scan | Derived | ComputedRows"
+RowSource: TypeAlias = "NamedRows | Join"
 
 # ---------------------------------------------------------------- SELECT
 

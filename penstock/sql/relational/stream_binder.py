@@ -10,10 +10,10 @@ from sqlglot import exp
 
 from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
-from penstock.sql.relational.binder import QueryScope
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.lowering import lower_select, note_columns
 from penstock.sql.relational.query_plan import StreamSelect
+from penstock.sql.relational.query_scope import QueryScope
 from penstock.sql.relational.relations import Alias, Output, SelectScope
 from penstock.sql.relational.select_list import (
     call_of_column,

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from penstock.duck import printer
 from penstock.errors import SqlSemanticError
+from penstock.sql import nodes
 from penstock.sql.relational import (
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -20,6 +22,7 @@ from penstock.sql.relational import (
     SelectItem,
     SelectPlan,
     SetOperation,
+    TableColumns,
     lower,
     map_scans,
 )
@@ -40,6 +43,17 @@ def test_rows_are_numbered_in_partitions_and_in_an_order() -> None:
     text = printed(exp.RowNumber(), partition_by=[exp.column("a")], order=order)
     assert text == ('SELECT row_number() OVER (PARTITION BY "a" ORDER BY "b" DESC) AS "n" FROM "t"')
     assert "dense_rank() OVER ()" in printed(exp.DenseRank())
+
+
+def test_computed_rows_are_a_relation_that_the_caller_has_named() -> None:
+    source = Derived(SelectPlan((SelectItem(exp.Star()),), Scan("secrets", relation="secrets")), "")
+    clause = nodes.CountWindow()
+    rows = ComputedRows('w"', clause, source, None, (), None, TableColumns(()), {})
+    plan = SelectPlan((SelectItem(exp.column("n")),), rows)
+    assert printer.print_query(plan, ['w"']) == 'SELECT "n" FROM "w"""'
+    with pytest.raises(SqlSemanticError) as wrong:
+        printer.print_query(plan, ["secrets"])
+    assert wrong.value.code == "E_TABLE_NOT_EXIST"
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:

@@ -112,7 +112,7 @@ def test_what_is_left_out_by_time_and_by_table(store: Explained, sql: str, reads
 
 
 def test_the_engine_of_windows(store: Explained, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.store.windowed.make_kernel", lambda *_: pytest.fail("it ran"))
+    monkeypatch.setattr("services.store.window_rows.make_kernel", lambda *_: pytest.fail("it ran"))
     interval = "SELECT _wstart, count(*) FROM plain INTERVAL(1m)"
     assert store.explain(interval)["engine"] == ["DuckDB"]
     event = "SELECT _wstart, count(*) FROM plain COUNT_WINDOW(3)"
@@ -276,7 +276,8 @@ def test_the_engine_of_windows(store: Explained, monkeypatch: pytest.MonkeyPatch
             " EVERY(1s) FILL(PREV)",
             [
                 "compute _irowts: TIMESTAMP, interp(v) AS x: INT",
-                "  values between rows of each g at RANGE(1000, 2000) EVERY(1s) FILL(PREV)",
+                "  values between rows of each g at RANGE(1000, 2000) EVERY(1s) FILL(PREV),"
+                " computed by the store",
                 "    compute meters.ts: TIMESTAMP, g: INT, v: INT, meters.tbname: VARCHAR(192)",
                 "      keep rows where meters.ts <= 2000",
                 "        scan d.meters: columns tbname, ts, v, g; times to 1970-01-01T00:00:02.000Z",

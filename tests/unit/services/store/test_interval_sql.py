@@ -18,7 +18,7 @@ from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
-from services.store import interval_sql, session_sql, windowed
+from services.store import interval_sql, session_sql, window_rows
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.table_source import TableSource
@@ -185,13 +185,13 @@ def test_which_windows_duckdb_computes(
 ) -> None:
     store = Store(tmp_path, TABLES["ms"], [("a", 1, (1, 1, 1, 1.0, 1.0, "a", True))])
     by_kernel: list[Any] = []
-    make = windowed.make_kernel
+    make = window_rows.make_kernel
 
     def noted(*given: Any) -> Any:
         by_kernel.append(given)
         return make(*given)
 
-    monkeypatch.setattr(windowed, "make_kernel", noted)
+    monkeypatch.setattr(window_rows, "make_kernel", noted)
     store.ask(sql, "UTC")
     assert (not by_kernel) is by_duckdb
 

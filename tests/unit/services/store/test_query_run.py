@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 from sqlglot import exp
@@ -28,8 +29,9 @@ from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
 from services.store.user_functions import register
+from services.store.window_rows import WindowRows
 from services.store.window_select import column_name
-from services.store.windowed import evaluate
+from services.store.windowed import bind_windows
 from tests.unit.services.store.kit import (
     COLUMNS,
     DATABASE,
@@ -292,29 +294,18 @@ def test_a_wrong_argument_of_a_function_is_pointed_at(asking: Asking) -> None:
 
 
 def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
-    """`evaluate` by itself, over relations that a test gives it."""
+    """`WindowRows` by itself, over relations that a test gives it."""
     con = duckdb.connect()
     con.execute(
         "CREATE TABLE rows_ AS SELECT 'plain' AS tbname, make_timestamp_ms(n * 1000) AS ts,"
         " n::INTEGER AS v, 'w' AS w FROM range(4) r(n)"
     )
     source = TableSource(asking.resolver)
+    frames: dict[str, pl.DataFrame] = {}
 
     class Tables:
         def resolve(self, table: exp.Table) -> Any:
             return source.resolve("d", table, asked)
-
-        def relation(self, prefix: str, found: Any, scope: Any) -> str:
-            return "SELECT * FROM rows_"
-
-        def subquery(self, tree: exp.Query) -> Any:
-            raise AssertionError("there is none")
-
-        def relation_of(self, plan: Any) -> str:
-            raise AssertionError("there is none")
-
-        def add_relation(self, sql: str, columns: Any) -> str:
-            raise AssertionError("none is needed")
 
         def view(self) -> Any:
             return source.view()
@@ -322,17 +313,34 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
         def new_name(self) -> str:
             return "other"
 
+        def relation(self, prefix: str, found: Any, condition: Any) -> str:
+            return "SELECT * FROM rows_"
+
+        def fetch(self, text: str) -> pl.DataFrame:
+            return pl.DataFrame(con.sql(text).to_arrow_table())
+
+        def add_frame(self, name: str, frame: pl.DataFrame) -> None:
+            frames[name] = frame
+
+        def not_needed(self, *_: Any) -> Any:
+            raise AssertionError("it is not needed")
+
+        bind = name_rows = let_call = write = add_view = not_needed
+
     asked = statement(
         "SELECT sum(v) AS s, max(timediff(now, ts)) AS age FROM plain WHERE ts >= 1000 INTERVAL(2s)"
     )
     select = asked.query
     assert isinstance(select, exp.Select)
-    windows = evaluate(Tables(), con, asked, select, "UTC", 10 * 10**9)
-    assert windows.shown == ["s", "age"]
+    bound = bind_windows(Tables(), asked, select, "UTC", 10 * 10**9)
+    assert bound.shown == ["s", "age"]
     sums, ages = (column_name(position) for position in range(2))
-    assert windows.frame[sums].to_list() == [1, 5]
-    assert windows.frame[ages].to_list() == [9_000, 8_000]
-    assert [str(c.type) for c in windows.columns.columns if c.name == sums] == ["BIGINT"]
+    assert [str(c.type) for c in bound.columns.columns if c.name == sums] == ["BIGINT"]
+    rows = WindowRows(bound, "windows", 10 * 10**9)
+    rows.place(Tables())
+    rows.fill(Tables(), compute=True)
+    assert frames["windows"][sums].to_list() == [1, 5]
+    assert frames["windows"][ages].to_list() == [9_000, 8_000]
 
 
 def test_a_table_is_looked_for_once_however_often_a_query_names_it(

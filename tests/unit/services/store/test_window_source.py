@@ -10,14 +10,16 @@ from penstock.sql.functions.base import BIGINT, DOUBLE, TIMESTAMP
 from penstock.sql.parser import parse_one
 from penstock.sql.plan import Column
 from penstock.sql.relational import (
+    Derived,
     Output,
     QueryScope,
-    Scan,
+    SelectPlan,
     StreamSource,
     TableColumns,
     bind_stream,
 )
 from penstock.sql.statements import Query
+from services.store.row_origins import SubqueryRows
 from services.store.window_source import WindowSource
 from tests.unit.sql.memory_view import MemoryView
 
@@ -37,13 +39,13 @@ def rows(condition: str, *, given: str = "t") -> tuple[str, bool]:
     statement = parse_one(text)
     assert isinstance(statement, Query) and isinstance(statement.query, exp.Select)
     select = statement.query
-    source = WindowSource(
-        select, Scan("t", "db", given), MemoryView(), ROWS, "db", COLUMNS, "ms", ()
-    )
+    origin = SubqueryRows(Derived(SelectPlan(()), ""), "t", ROWS)
+    source = WindowSource(select, origin, MemoryView(), "db", COLUMNS, "ms", ())
     table = TableColumns(tuple(Output(c.name, c.type) for c in COLUMNS), database="db")
     relation = StreamSource(select.args["from_"].this.alias_or_name, table)
     bound = bind_stream(select, QueryScope(statement.source, lambda _: table), relation)
-    return source.rows(bound.select, "UTC")
+    condition, whole = source.condition(bound.select, "UTC")
+    return source.read(ROWS, condition), whole
 
 
 def kept(text: str) -> list[int]:

@@ -11,6 +11,7 @@ from penstock.errors import SqlSemanticError
 from penstock.sql import parse_one
 from penstock.sql.dialect import to_sql
 from penstock.sql.relational import (
+    ComputedRows,
     Derived,
     Enclosed,
     Join,
@@ -18,15 +19,18 @@ from penstock.sql.relational import (
     PlannedQuery,
     Scan,
     SetOperation,
+    TableColumns,
     bind,
     column_names,
+    computed_in,
     lower,
     map_expressions,
     map_scans,
     map_selections,
     nodes_of,
+    queries_inside,
 )
-from penstock.sql.relational.binder import QueryScope
+from penstock.sql.relational.query_scope import QueryScope
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from tests.unit.sql.relational.test_binder import bound, columns, selection
@@ -183,3 +187,36 @@ def lacking(key: str, value: object) -> exp.Select:
 def test_what_no_query_has_is_in_no_plan(query: exp.Query) -> None:
     with pytest.raises(SqlSemanticError, match="is not possible in a query"):
         lower(query)
+
+
+def windows() -> ComputedRows:
+    """Windows of meters, as `w`, with an inner query of their own."""
+    select = tree("SELECT count(*) FROM meters INTERVAL(1m)")
+    source = Derived(bound("SELECT ts, voltage FROM meters"), "")
+    table = TableColumns((Output("n", INT),), stored=False)
+    return ComputedRows("w", select.args["window"], source, None, (), None, table, {})
+
+
+def test_a_name_may_mean_computed_rows_which_are_a_leaf_of_the_plan() -> None:
+    rows = windows()
+    sql = "SELECT n FROM w, places WHERE n > 1"
+    scope = QueryScope(
+        parse_one(sql).source,
+        lambda table: columns(table.name),
+        computed=lambda table: rows if table.name == "w" else None,
+    )
+    plan = bind(tree(sql), scope)
+    assert plan.outputs == (Output("n", INT),)
+    assert list(computed_in(plan)) == [rows]
+    # the query that they are computed from is none of the plan's
+    assert list(queries_inside(plan)) == []
+    seen: list[str] = []
+
+    def place(scan: Scan, _: object) -> Scan:
+        seen.append(scan.table)
+        return scan
+
+    placed = map_scans(plan, place, lambda found: replace(found, relation="filled"))
+    assert seen == ["places"]
+    assert [found.relation for found in computed_in(placed)] == ["filled"]
+    assert [found.relation for found in computed_in(plan)] == ["w"]
