@@ -49,7 +49,13 @@ def check_without_result(statement: CreateStream, query: StreamSelect) -> None:
     if query.window is None:
         refuse(statement, "E_NOTIFY_WINDOW", statement.positions.get("notify"))
     if query.fill is not None:
-        refuse(statement, "E_NOTIFY_ONLY", query.fill, clause="FILL", instead="leave FILL out")
+        refuse(
+            statement,
+            "E_NOTIFY_ONLY",
+            query.fill,
+            clause="FILL",
+            hint="leave FILL out, or write INTO and the name of a result table",
+        )
     trigger = statement.options.trigger
     if trigger is not None and trigger.kind == "max_delay":
         refuse(
@@ -57,7 +63,7 @@ def check_without_result(statement: CreateStream, query: StreamSelect) -> None:
             "E_NOTIFY_ONLY",
             statement.positions.get("trigger"),
             clause="MAX_DELAY",
-            instead="write TRIGGER WINDOW_CLOSE or AT_ONCE",
+            hint="write WINDOW_CLOSE or AT_ONCE, or INTO and the name of a result table",
         )
 
 

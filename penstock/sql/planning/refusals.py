@@ -318,7 +318,7 @@ REFUSALS: dict[str, Refusal] = {
     "E_NOTIFY_ONLY": Refusal(
         "{clause}",
         "it adds to the result table, not to the events of NOTIFY, and without INTO there is none",
-        "{instead}, or write INTO and the name of a result table",
+        "{hint}",
     ),
 }
 
