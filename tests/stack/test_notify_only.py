@@ -75,7 +75,7 @@ def test_windows_are_told_of_and_written_nowhere(own_mesh: Callable[..., Running
         assert count == WINDOWS + 1, "the topic has no rows but those written"
         assert client.query("SELECT v FROM s OPEN WINDOWS").rows == [(WINDOWS,)]
         with pytest.raises(PenstockError, match="no result table"):
-            next(iter(client.subscribe("only.s", stream=True)))
+            client.subscribe("only.s", stream=True).open()
         client.execute("FLUSH STREAM s")
         eventually(lambda: len(hook.taken()) == WINDOWS)
         client.execute("PAUSE STREAM s")
