@@ -156,7 +156,7 @@ def test_its_open_windows_have_the_columns_of_its_events(mesh):
 @pytest.mark.parametrize("told", [False, True])
 def test_history_without_a_result_table_is_told_of_when_asked_for(mesh, told):
     live = _Live(mesh, _TOLD.format("FILL_HISTORY 1", f"NOTIFY_HISTORY {int(told)}"))
-    live.stored.rows = _rows(("t1", 1, 5), ("t1", 2, 6)).drop("_op")
+    live.stored.rows = _rows(("t1", 1, 5), ("t1", 2, 6))
     live.stream.fill_history("mark", 0, LATEST, 40)
     history = [(e["eventType"], e["windowStart"] - T0) for e in _told(live)]
     assert history == ([("WINDOW_OPEN", 0), ("WINDOW_CLOSE", 0)] if told else [])
