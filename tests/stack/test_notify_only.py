@@ -50,7 +50,7 @@ def test_windows_are_told_of_and_written_nowhere(own_mesh: Callable[..., Running
             "CREATE STREAM s AS SELECT count(*) c, max(v) v FROM m PARTITION BY tbname INTERVAL(1s)"
             f" NOTIFY ('{hook.url}') ON ('WINDOW_CLOSE') WHERE v <> 7"
         )
-        explained = dict(map(tuple, client.query(f"EXPLAIN {text}").rows))
+        explained = dict(client.query(f"EXPLAIN {text}").rows)
         assert explained["target"] == "none: results are in the events of NOTIFY only"
         client.execute(text)
         _write(client, 0, WINDOWS // 3)
