@@ -40,10 +40,10 @@ def test_windows_are_told_of_and_written_nowhere(own_mesh: Callable[..., Running
         mesh.gateway_url,
         user=mesh.user,
         password=mesh.password,
-        database="only",
+        database="told",
         options=ConnectionOptions(timeout=150),
     ) as client:
-        client.execute("CREATE DATABASE only PARTITIONS 1")
+        client.execute("CREATE DATABASE told PARTITIONS 1")
         client.execute("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
         hook = Webhook()
         text = (
@@ -75,7 +75,7 @@ def test_windows_are_told_of_and_written_nowhere(own_mesh: Callable[..., Running
         assert count == WINDOWS + 1, "the topic has no rows but those written"
         assert client.query("SELECT v FROM s OPEN WINDOWS").rows == [(WINDOWS,)]
         with pytest.raises(PenstockError, match="no result table"):
-            client.subscribe("only.s", stream=True).open()
+            client.subscribe("told.s", stream=True).open()
         client.execute("FLUSH STREAM s")
         eventually(lambda: len(hook.taken()) == WINDOWS)
         client.execute("PAUSE STREAM s")
