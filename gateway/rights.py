@@ -85,8 +85,12 @@ def _read_tables(tables: Sequence[TableName], asked: Asked, windows: bool) -> Ne
 
 
 def _read_one(database: str, name: str, asked: Asked, windows: bool) -> Need:
-    """READ on a table; on the result table of the stream whose open windows a query asks for."""
+    """READ on a table; on the result table of the stream whose open windows a query asks for, or on
+    the stream where it has none.
+    """
     stream = asked.catalog.stream(database, name) if windows else None
+    if stream is not None and not stream.plan.target.stored:
+        return Need("READ", "stream", database, name)
     if stream is not None:
         database = stream.plan.target.database
         name = stream.plan.target.table
@@ -252,7 +256,9 @@ def _(s: st.CreateStream, asked: Asked) -> Needs:
     here, once.
     """
     home = s.stream.database or asked.database or ""
-    found = [Need("CREATE", "database", home), *_read(s.query, asked), *_into(s.target, asked)]
+    found = [Need("CREATE", "database", home), *_read(s.query, asked)]
+    if s.target is not None:
+        found += _into(s.target, asked)
     if s.or_replace and asked.catalog.stream(home, s.stream.name) is not None:
         found.append(Need("DROP", "stream", home, s.stream.name))
     return tuple(dict.fromkeys(found))

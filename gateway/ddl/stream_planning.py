@@ -65,7 +65,6 @@ def _rows(planned: PlannedStream) -> list[tuple[str, str]]:
     plan = planned.plan
     source = plan.source
     target = plan.target
-    new = " (new)" if planned.new_target is not None else ""
     return [
         ("stream", f"{plan.database}.{plan.name}"),
         ("source", f"{source.database}.{source.child or source.table} ({source.kind})"),
@@ -76,10 +75,17 @@ def _rows(planned: PlannedStream) -> list[tuple[str, str]]:
         ("where", plan.where or ""),
         ("keys", ", ".join(k.sql for k in plan.keys)),
         ("aggregates", ", ".join(f"{a.function}({a.sql or '*'})" for a in plan.aggregates)),
-        ("target", f"{target.database}.{target.table}{new}"),
+        ("target", _target(planned)),
         ("columns", ", ".join(f"{c.name} {c.type}" for c in target.columns)),
-        ("tags", ", ".join(f"{c.name} {c.type}" for c in target.tags)),
+        ("tags", ", ".join(f"{c.name} {c.type}" for c in target.tags) if target.stored else ""),
     ]
+
+
+def _target(planned: PlannedStream) -> str:
+    target = planned.plan.target
+    if not target.stored:
+        return "none: results are in the events of NOTIFY only"
+    return f"{target.database}.{target.table}{' (new)' if planned.new_target is not None else ''}"
 
 
 def _path(plan: StreamPlan) -> str:

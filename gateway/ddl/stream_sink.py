@@ -18,20 +18,22 @@ def redirect(
     definer: Definer, statement: CreateStream, database: str | None
 ) -> tuple[CreateStream, Table | None]:
     """Return *statement* as it is carried out, and the stream table that it writes to, if any."""
-    home = statement.target.database or database or ""
-    sink = definer.catalog.table(home, statement.target.name)
+    target = statement.target
+    if target is None:
+        return statement, None
+    sink = definer.catalog.table(target.database or database or "", target.name)
     if sink is not None and sink.foreign:
         hint = "let it write into a table, and a client carry on from there"
         raise statement.error(
             f"{sink.name} is a topic of another Kafka",
-            statement.target,
+            target,
             code="E_NO_LOG",
             hint=hint,
         )
     if sink is None or sink.replicated is None:
         return statement, None
     columns = _target_columns(statement, sink)
-    beside = replace(statement.target, name=f"{sink.name}_from_{statement.stream.name}")
+    beside = replace(target, name=f"{sink.name}_from_{statement.stream.name}")
     return replace(statement, target=beside, target_columns=columns), sink
 
 

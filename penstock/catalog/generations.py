@@ -144,7 +144,8 @@ def _check_stream(catalog: Catalog, database: Database, stream: StreamEntry) -> 
         return
     if plan.source.kind == "virtual":
         _refuse("E_CANNOT_MOVE", f"stream {name} joins rows of a virtual table", hint=_DROP)
-    if sources != {database.topic} or target is None or target.topic != database.topic:
+    writes_here = not plan.target.stored or (target is not None and target.topic == database.topic)
+    if sources != {database.topic} or not writes_here:
         _refuse("E_CANNOT_MOVE", f"stream {name} reads one topic and writes another", hint=_DROP)
     if stream.status == "paused":
         _refuse(

@@ -78,6 +78,6 @@ def _target(connection: Statements, stream: str) -> str:
     listed = connection.query("SHOW STREAMS", database=database).table
     columns = [listed.column(n).to_pylist() for n in ("stream_name", "target_db", "target_table")]
     for name, home, table in zip(*columns, strict=True):
-        if str(name).lower() == wanted.lower():
+        if str(name).lower() == wanted.lower() and table is not None:
             return f"{home}.{table}"
     return stream

@@ -239,7 +239,8 @@ class Fill:
 class Target:
     """The result table. `column_of[i]` names the output that fills `columns[i]`; `tag_of[i]` is the
     index of the partition key that fills `tags[i]`, or `"group_id"` for the automatic tag. NULL
-    fills columns and tags that have None.
+    fills columns and tags that have None. Without a result table it has the names of the stream,
+    and says what results look like in events.
     """
 
     table_id: int
@@ -256,6 +257,8 @@ class Target:
     #: automatic names are chosen by where they go (`partition.beside`); streams of before
     #: 2026-11-24 go on without
     beside: bool = False
+    #: False: there is no result table (`table_id` is 0), results are in the events of NOTIFY only
+    stored: bool = True
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from penstock.sql.plan import Notify, Output, Source, StreamPlan, Target, Window
 from penstock.sql.planning.context import PlanningContext
 from penstock.sql.planning.explain import explain
 from penstock.sql.planning.forbidden import check_functions
-from penstock.sql.planning.notify import plan_notify
+from penstock.sql.planning.notify import check_without_result, plan_notify
 from penstock.sql.planning.notify_condition import plan_condition
 from penstock.sql.planning.options import plan_options
 from penstock.sql.planning.query import check_shape, find_source
@@ -106,6 +106,8 @@ def _plan(
     context = PlanningContext(statement, source, names, timezone, view.function)
     query = context.bind(select)
     keys = plan_keys(context, query)
+    if statement.target is None:
+        check_without_result(statement, query)
     window = plan_window(query.window, context) if query.window is not None else None
     selection = _select(context, keys, window, query)
     options = plan_options(
@@ -114,11 +116,8 @@ def _plan(
     if window is None:
         _check_first(context, selection)
     fill = plan_fill(context, query, selection)
-    target_database = statement.target.database or database or source.database
-    _check_target_database(statement, view, target_database)
-    request = TargetRequest(
-        statement, context, view, target_database, keys, selection, window is not None
-    )
+    home = _target_database(statement, view, database or source.database, source)
+    request = TargetRequest(statement, context, view, home, keys, selection, window is not None)
     planned = plan_target(request, target_id)
     plan = StreamPlan(
         stream_id=stream_id,
@@ -192,15 +191,17 @@ def _has_sliding(window: nodes.WindowClause | None) -> bool:
     return isinstance(window, nodes.IntervalWindow) and window.args.get("sliding") is not None
 
 
-def _check_target_database(statement: CreateStream, view: SchemaView, database: str) -> None:
+def _target_database(
+    statement: CreateStream, view: SchemaView, current: str, source: TableDef
+) -> str:
+    """Return the database of the result table; without one, that of the stream."""
+    target = statement.target
+    if target is None:
+        return source.database
+    database = target.database or current
     if view.precision(database) is None:
-        refuse(
-            statement,
-            "E_DATABASE_NOT_EXIST",
-            statement.target,
-            clause="INTO",
-            database=database,
-        )
+        refuse(statement, "E_DATABASE_NOT_EXIST", target, clause="INTO", database=database)
+    return database
 
 
 def _plan_source(table: TableDef) -> Source:

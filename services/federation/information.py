@@ -16,7 +16,7 @@ def information(view: Catalog, deployment: str) -> dict[str, Any]:
             "database": s.database,
             "kind": "stream",
             "state": s.status,
-            "target": s.plan.target.table,
+            "target": s.plan.target.table if s.plan.target.stored else "",
         }
         for s in view.streams()
     ]

@@ -69,6 +69,11 @@ class SubscriptionResolver:
                 code="E_NO_EVENTS",
                 hint="create it with NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
             )
+        if tables is not None and not stream.plan.target.stored:
+            raise BadHubRequest(
+                f'stream "{stream.name}" has no result table, and so no child tables',
+                hint="leave tables out, and choose by the tags of the events",
+            )
         feed = await self._feeds.of(names.EVENTS)
         cursor = await _cursor(_start(request), feed)
         return ResolvedSubscription(feed, EventSubscription(cursor, stream, tables), stream)
@@ -146,6 +151,12 @@ class SubscriptionResolver:
     def _result_table(self, stream_name: str, user: str) -> Table | None:
         stream = self._stream(stream_name, user)
         target = stream.plan.target
+        if not target.stored:
+            raise CatalogError(
+                f'stream "{stream.name}" has no result table',
+                code="E_TABLE_NOT_EXIST",
+                hint='subscribe to its events: "what": "events"',
+            )
         table = self._catalog.catalog.table(target.database, target.table)
         if table is not None and table.result_of != stream.id:
             self._access.require(user, "READ", table)

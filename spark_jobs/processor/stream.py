@@ -290,7 +290,9 @@ class LiveStream:
     ) -> None:
         """*made_of*: the rows that led to it, where it was rows and not the clock or history."""
         if emission.rows is not None and emission.rows.height:
-            self._add_results(emission, emission.rows, first, last, batcher, trace, made_of)
+            self.stats.rows_out += emission.rows.height
+            if self.plan.target.stored:
+                self._add_results(emission, emission.rows, first, last, batcher, trace, made_of)
         if emission.events:
             self.output.send_events(emission.events, first, last, trace)
         if trace is not None:
@@ -324,7 +326,6 @@ class LiveStream:
         output = self.output
         codec = output.target()
         table = codec.table
-        self.stats.rows_out += rows.height
         part = Outgoing(
             codec,
             rows,

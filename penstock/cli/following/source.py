@@ -35,35 +35,41 @@ def find(client: Connection, name: TableName) -> Followed:
     """Find the table called *name*, else the stream. Raises PenstockError."""
     try:
         return Followed(name, False, _columns(client, name))
-    except PenstockError as no_table:
-        target = target_of(client, name)
-        if target is None:
-            raise no_table
+    except PenstockError:
+        targets = _targets(client, name.database)
+        if name.table.lower() not in targets:
+            raise
+    target = targets[name.table.lower()]
+    if target is None:
+        raise CatalogError(
+            f"stream {name} has no result table",
+            code="E_TABLE_NOT_EXIST",
+            hint="--events shows its window events",
+        )
     return Followed(name, True, _columns(client, target))
 
 
-def target_of(client: Connection, name: TableName) -> TableName | None:
-    """Return the table that stream *name* writes to; None when there is no such stream."""
-    listed = client.query("SHOW STREAMS", database=name.database).table
+def _targets(client: Connection, database: str | None) -> dict[str, TableName | None]:
+    """Return the table that each stream of a database writes to, if any; names are in lower
+    case.
+    """
+    listed = client.query("SHOW STREAMS", database=database).table
     wanted = ("stream_name", "target_db", "target_table")
-    for stream, database, table in zip(
-        *(listed.column(c).to_pylist() for c in wanted), strict=True
-    ):
-        if str(stream).lower() == name.table.lower():
-            return TableName(str(database), str(table))
-    return None
+    columns = (listed.column(c).to_pylist() for c in wanted)
+    return {
+        str(stream).lower(): None if table is None else TableName(str(home), str(table))
+        for stream, home, table in zip(*columns, strict=True)
+    }
 
 
-def require_stream(client: Connection, name: TableName) -> TableName:
-    """Return the table that stream *name* writes to. Raises CatalogError."""
-    target = target_of(client, name)
-    if target is None:
+def require_stream(client: Connection, name: TableName) -> None:
+    """Return if there is a stream *name*. Raises CatalogError."""
+    if name.table.lower() not in _targets(client, name.database):
         raise CatalogError(
             f"there is no stream {name}",
             code="E_STREAM_NOT_EXIST",
             hint="window events are a stream's; without --events a table is followed, too",
         )
-    return target
 
 
 def _columns(client: Connection, name: TableName) -> pa.Schema:

@@ -8,13 +8,12 @@ from penstock.sql.mistakes.place import Place
 
 def _without_target(place: Place) -> SqlSyntaxError | None:
     """`CREATE STREAM s AS SELECT …`, and options in WITH."""
-    if not place.says("expected a stream option or INTO"):
-        return None
-    if place.word() == "AS":
+    if place.says("this stream has neither"):
         return place.hinted(
-            "a stream writes into a table, which it makes: CREATE STREAM name INTO result AS …"
+            "a stream writes into a table, which it makes: CREATE STREAM name INTO result AS …; or"
+            " its windows are only told of: NOTIFY ('https://…') ON ('WINDOW_CLOSE') at the end"
         )
-    if place.word() == "WITH":
+    if place.says("expected a stream option or INTO") and place.word() == "WITH":
         return place.hinted(
             "options stand without WITH: CREATE STREAM name TRIGGER WINDOW_CLOSE INTO result AS …"
         )

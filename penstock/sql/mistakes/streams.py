@@ -1,7 +1,8 @@
 """CREATE STREAM as TDengine has it since 3.3.7, and the same stream as it is written here.
 
 There the trigger comes first (`CREATE STREAM s INTERVAL(1m) SLIDING(1m) FROM t … INTO r AS SELECT
-_twstart, … FROM %%trows`), here the window is part of the query.
+_twstart, … FROM %%trows`), here the window is part of the query. There INTO and AS may be missing
+beside NOTIFY, as here.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _OPTION = re.compile(r"\b(WATERMARK|MAX_DELAY)\s*\(\s*(\d+[a-z])\s*\)", re.IGNOR
 _EVENT = re.compile(
     r"EVENT_WINDOW\s*\((.*?)\)(\s*TRUE_FOR\s*\([^)]*\))?", re.IGNORECASE | re.DOTALL
 )
+_ADDRESSES = re.compile(r"NOTIFY\s*(\([^)]*\))", re.IGNORECASE)
+_NOTIFIED = re.compile(r"WINDOW_(?:OPEN|CLOSE)", re.IGNORECASE)
 _MESSAGE = "this is the stream syntax of TDengine 3.3.7 and later"
 #: what is shown of one part of a statement
 _LONGEST = 120
@@ -42,8 +45,7 @@ def _newer_syntax(place: Place) -> SqlSyntaxError | None:
     at = _first_sign(place, behind)
     if at is None:
         return None
-    hint = f"write it as in 3.3.6, with the window in the query: {_rewrite(place, behind)}"
-    return place.mistake(_MESSAGE, hint, at - place.index)
+    return place.mistake(_MESSAGE, _rewrite(place, behind), at - place.index)
 
 
 def _behind_name(place: Place) -> int | None:
@@ -59,7 +61,7 @@ def _behind_name(place: Place) -> int | None:
 def _first_sign(place: Place, behind: int) -> int | None:
     """Return the first token that only the newer syntax has there."""
     tokens = place.tokens
-    if behind < len(tokens) and tokens[behind].text.upper() in _TRIGGERS:
+    if _begins_with_trigger([token.text.upper() for token in tokens[behind:]]):
         return behind
     for n in range(behind, min(len(tokens), place.index + 2)):
         if tokens[n].text.upper() in ("OUTPUT_SUBTABLE", "STREAM_OPTIONS"):
@@ -70,19 +72,31 @@ def _first_sign(place: Place, behind: int) -> int | None:
     return None
 
 
+def _begins_with_trigger(words: list[str]) -> bool:
+    """Tell if the *words* behind the name are the newer syntax's. `FROM table window NOTIFY …` is
+    ours, too.
+    """
+    ours = words[:1] == ["FROM"] and not {"INTO", "SELECT"}.intersection(words)
+    return bool(words) and words[0] in _TRIGGERS and not ours
+
+
 def _rewrite(place: Place, behind: int) -> str:
-    """Return the statement in the older form, as far as it is known."""
+    """Return a hint with the statement as it is written here, as far as it is known."""
     parts = _parts(place, behind)
     name = _text(place, 2, behind).removeprefix("REPLACE STREAM ")
     options = _options(parts.get("STREAM_OPTIONS", ""))
     if "PERIOD" in parts:
         options = " TRIGGER FORCE_WINDOW_CLOSE"
     partition = f" {parts['PARTITION']}" if "PARTITION" in parts else ""
-    target = parts.get("INTO", "INTO …")
     items, source = _items_and_source(parts)
+    notify = _notify(parts.get("NOTIFY", ""))
+    behind_from = f"FROM {source}{partition}{_window(parts)}{notify}"
+    if notify and "INTO" not in parts and "AS" not in parts:
+        return f"the window stands behind the table: CREATE STREAM {name}{options} {behind_from}"
+    target = parts.get("INTO", "" if notify else "INTO …") + _subtable(parts)
     return (
-        f"CREATE STREAM {name}{options} {target}{_subtable(parts)} AS SELECT {items}"
-        f" FROM {source}{partition}{_window(parts)}"
+        f"write it as in 3.3.6, with the window in the query: CREATE STREAM {name}{options}"
+        f"{target and ' '}{target} AS SELECT {items} {behind_from}"
     )
 
 
@@ -95,12 +109,18 @@ def _parts(place: Place, behind: int) -> dict[str, str]:
         depth += token.token_type is TokenType.L_PAREN
         depth -= token.token_type is TokenType.R_PAREN
         word = token.text.upper() if token.token_type is TokenType.VAR else ""
-        if depth == 0 and word in _SECTIONS:
+        if depth == 0 and word in _SECTIONS and not _is_alias(place, n):
             starts.append((word, n))
-            if word == "AS" and any(known == "INTO" for known, _ in starts):
+            if word == "AS":
                 break
     ends = [n for _, n in starts[1:]] + [len(place.tokens)]
     return {word: _text(place, n, end) for (word, n), end in zip(starts, ends, strict=True)}
+
+
+def _is_alias(place: Place, n: int) -> bool:
+    """Tell if the token is an AS that no SELECT follows."""
+    words = [token.text.upper() for token in place.tokens[n : n + 2]]
+    return words[0] == "AS" and words[1:] not in ([], ["SELECT"])
 
 
 def _text(place: Place, first: int, behind: int) -> str:
@@ -136,6 +156,16 @@ def _subtable(parts: dict[str, str]) -> str:
     if "OUTPUT_SUBTABLE" not in parts:
         return ""
     return f" SUBTABLE{_older_names(parts['OUTPUT_SUBTABLE'][len('OUTPUT_SUBTABLE') :])}"
+
+
+def _notify(text: str) -> str:
+    """Return NOTIFY, whose events are texts here."""
+    addresses = _ADDRESSES.match(text)
+    if addresses is None:
+        return ""
+    events = _NOTIFIED.findall(text, addresses.end()) or ["WINDOW_CLOSE"]
+    shown = ", ".join(f"'{event.upper()}'" for event in events)
+    return f" NOTIFY {addresses[1]} ON ({shown})"
 
 
 def _older_names(text: str) -> str:

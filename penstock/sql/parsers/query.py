@@ -72,13 +72,17 @@ class QueryParser(SetParser):
         select = exp.Select(expressions=list(self.list_of(self._select_item)), tags=tags)
         if distinct:
             select.set("distinct", exp.Distinct())
+        self._behind_list(select, start)
+        return select
+
+    def _behind_list(self, select: exp.Select, start: int) -> None:
+        """Read what follows the list of *select*, which begins at *start*."""
         table_window = self._from(select) if self.take("FROM") else None
         self._clauses(select)
         self._refuse_misplaced(select)
         if table_window is not None:
             self._apply_table_window(select, table_window)
         mark(select, start, self.previous_end)
-        return select
 
     def _clauses(self, select: exp.Select) -> None:
         """Read what stands between FROM and ORDER BY."""

@@ -10,6 +10,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql.parsers.ddl import DdlParser
 from penstock.sql.plan import Duration, Trigger, TriggerKind
+from penstock.sql.source import mark
 from penstock.sql.statements import (
     AlterStream,
     CreateStream,
@@ -59,43 +60,67 @@ class StreamParser(DdlParser):
             return self._event_table(stream, if_not_exists)
         positions: dict[str, int] = {}
         options = self._options(positions)
+        behind_options = self.index
+        result = self._result(positions)
+        query = self._from_alone() if not result and self.sees("FROM") else self._as(positions)
+        notify = self._notify(positions) if self.sees("NOTIFY") else None
+        if not result and notify is None and self.at_end:
+            self.fail("this stream has neither INTO nor NOTIFY", index=behind_options)
+        return CreateStream(
+            stream=stream,
+            query=query,
+            if_not_exists=if_not_exists,
+            or_replace=or_replace,
+            options=options,
+            notify=notify,
+            positions=positions,
+            **result,
+        )
+
+    def _result(self, positions: dict[str, int]) -> dict[str, Any]:
+        """Read `INTO table [(column, …)] [TAGS (…)] [SUBTABLE(…)]`. Return fields of the statement:
+        none where a stream without a result table begins with its query.
+        """
+        if self.word() in ("AS", "FROM"):
+            return {}
         positions["into"] = self.offset
         if not self.take("INTO"):
             self.fail(
                 "expected a stream option or INTO",
                 hint=meant(self.word() or self.token.text, (*_OPTIONS, "INTO")),
             )
-        target = self.name()
-        target_columns: tuple[TargetColumn, ...] | None = None
+        made: dict[str, Any] = {"target": self.name()}
         if self.sees_type(TokenType.L_PAREN):
             positions["columns"] = self.offset
-            target_columns = self.list_in_parentheses(self._target_column)
-        tags: tuple[TargetTag, ...] | None = None
-        subtable: exp.Expr | None = None
+            made["target_columns"] = self.list_in_parentheses(self._target_column)
         while self.word() in ("TAGS", "SUBTABLE"):
             if self._once("TAGS" if self.sees("TAGS") else "SUBTABLE", positions) == "TAGS":
-                tags = self.list_in_parentheses(self._target_tag)
+                made["tags"] = self.list_in_parentheses(self._target_tag)
             else:
                 self.open()
-                subtable = self.condition()
+                made["subtable"] = self.condition()
                 self.close()
+        return made
+
+    def _from_alone(self) -> exp.Query:
+        """Read `FROM table [WHERE …] [PARTITION BY …] window`, which stands for the same behind
+        `AS SELECT _wstart, count(*)`.
+        """
+        start = self.offset
+        begin = exp.Column(this=exp.Identifier(this="_wstart", quoted=False))
+        rows = exp.Anonymous(this="count", expressions=[exp.Star()])
+        for item, text in ((begin, "_wstart"), (rows, "count(*)")):
+            mark(item, start, start + len("FROM"))
+            item.meta["sql"] = text
+        select = exp.Select(expressions=[begin, rows])
+        self._behind_list(select, start)
+        self._write_out_windows(select, select.args.pop("windows", {}))
+        return select
+
+    def _as(self, positions: dict[str, int]) -> exp.Query:
         positions["as"] = self.offset
         self.expect("AS")
-        query = self.query()
-        notify = self._notify(positions) if self.sees("NOTIFY") else None
-        return CreateStream(
-            stream=stream,
-            target=target,
-            query=query,
-            if_not_exists=if_not_exists,
-            or_replace=or_replace,
-            options=options,
-            target_columns=target_columns,
-            tags=tags,
-            subtable=subtable,
-            notify=notify,
-            positions=positions,
-        )
+        return self.query()
 
     def _event_table(self, table: Name, if_not_exists: bool) -> Statement:
         """Read the columns of `CREATE STREAM name (…)`, which makes a table."""

@@ -35,8 +35,7 @@ def explain(plan: StreamPlan) -> list[str]:
         f"late     {_late(plan)}",
         f"state    {_state(plan)}",
         f"result   {_result(plan)}",
-        f"tags     {', '.join(f'{t.name} {t.type}' for t in plan.target.tags)}",
-        f"children {_child_tables(plan)}",
+        *_tags_and_children(plan),
     ]
     return lines + [f"warning: {w}" for w in warnings(plan)]
 
@@ -136,6 +135,13 @@ def _state(plan: StreamPlan) -> str:
     return kept + mark + reread
 
 
+def _tags_and_children(plan: StreamPlan) -> list[str]:
+    if not plan.target.stored:
+        return []
+    tags = ", ".join(f"{t.name} {t.type}" for t in plan.target.tags)
+    return [f"tags     {tags}", f"children {_child_tables(plan)}"]
+
+
 def _child_tables(plan: StreamPlan) -> str:
     if plan.target.subtable_sql is None:
         return "one per group, named t_ and a hash" if plan.keys else "one, named t_ and a hash"
@@ -163,9 +169,10 @@ def _closing_warnings(plan: StreamPlan) -> Iterator[str]:
     if plan.trigger.kind != "window_close":
         return
     if plan.idle_timeout is None:
+        early = "MAX_DELAY or AT_ONCE" if plan.target.stored else "AT_ONCE"
         yield (
             "the open window is not shown, and the last one closes only when a later row comes; "
-            "add IDLE_TIMEOUT, use MAX_DELAY or AT_ONCE, or read it with SELECT … OPEN WINDOWS"
+            f"add IDLE_TIMEOUT, use {early}, or read it with SELECT … OPEN WINDOWS"
         )
     if not plan.watermark.value and plan.ignore_expired:
         yield (
@@ -216,4 +223,6 @@ def _publication(plan: StreamPlan) -> str:
 
 def _result(plan: StreamPlan) -> str:
     columns = ", ".join(f"{c.name} {c.type}" for c in plan.target.columns)
+    if not plan.target.stored:
+        return f"({columns}) in the events of NOTIFY, in no table"
     return f"{plan.target.database}.{plan.target.table}({columns})"

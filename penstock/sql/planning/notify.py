@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from penstock import names
 from penstock.sql.plan import Notify
 from penstock.sql.planning.refusals import refuse
+from penstock.sql.relational import StreamSelect
 from penstock.sql.statements import CreateStream, NotifyClause
 
 EVENTS = ("WINDOW_OPEN", "WINDOW_CLOSE")
@@ -41,6 +42,29 @@ def plan_notify(statement: CreateStream, windowed: bool) -> Notify | None:
         clause.on_failure or "pause",
         clause.signed_by or "",
     )
+
+
+def check_without_result(statement: CreateStream, query: StreamSelect) -> None:
+    """Refuse what only a result table shows, in a stream that has none."""
+    if query.window is None:
+        refuse(statement, "E_NOTIFY_WINDOW", statement.positions.get("notify"))
+    if query.fill is not None:
+        refuse(
+            statement,
+            "E_NOTIFY_ONLY",
+            query.fill,
+            clause="FILL",
+            hint="leave FILL out, or write INTO and the name of a result table",
+        )
+    trigger = statement.options.trigger
+    if trigger is not None and trigger.kind == "max_delay":
+        refuse(
+            statement,
+            "E_NOTIFY_ONLY",
+            statement.positions.get("trigger"),
+            clause="MAX_DELAY",
+            hint="write WINDOW_CLOSE or AT_ONCE, or INTO and the name of a result table",
+        )
 
 
 def _check_urls(statement: CreateStream, clause: NotifyClause) -> None:

@@ -313,7 +313,12 @@ REFUSALS: dict[str, Refusal] = {
     "E_NOTIFY_WINDOW": Refusal(
         "NOTIFY",
         "events are those of windows, and this stream has none",
-        "add a window, or subscribe to the stream's result rows",
+        "add a window such as INTERVAL(10s), or write INTO and subscribe to the result's rows",
+    ),
+    "E_NOTIFY_ONLY": Refusal(
+        "{clause}",
+        "it adds to the result table, not to the events of NOTIFY, and without INTO there is none",
+        "{hint}",
     ),
 }
 

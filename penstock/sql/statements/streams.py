@@ -68,12 +68,13 @@ class NotifyClause:
 @dataclass(frozen=True, kw_only=True)
 class CreateStream(Statement):
     """`positions` has the offset of each clause given: fields of StreamOptions, `into`, `columns`,
-    `tags`, `subtable`, `as`, `notify`. `of_query`: it only stands for a SELECT with a window.
+    `tags`, `subtable`, `as`, `notify`. Without a `target` there is a `notify`. `of_query`: it only
+    stands for a SELECT with a window.
     """
 
     stream: Name
-    target: Name
     query: exp.Query
+    target: Name | None = None
     if_not_exists: bool = False
     or_replace: bool = False
     options: StreamOptions = StreamOptions()

@@ -66,6 +66,8 @@ class Events:
         self.notify = plan.notify
         self.kind = plan.window.kind if plan.window is not None else ""
         self.session = self.kind == "session"
+        #: whether a group's results have a child table
+        self.stored = plan.target.stored
 
     def wants(self, kind: str) -> bool:
         """Whether events of *kind* are sent."""
@@ -102,8 +104,8 @@ class Events:
         def base(kind: str, line: dict[str, Any]) -> dict[str, Any]:
             (child, group), tags = about[line["_g"]]
             step, now = stamp.of(line["_g"])
-            event: dict[str, Any] = {
-                "tableName": child,
+            event: dict[str, Any] = {"tableName": child} if self.stored else {}
+            event |= {
                 "eventType": kind,
                 "eventTime": now * 1000 // second,
                 "windowId": window_id(group, line["_wstart"]),

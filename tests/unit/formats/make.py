@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from penstock.catalog import entries
-from penstock.catalog.model import Child, Database, Snode, Table, TableVersion
+from penstock.catalog.model import Child, Database, Snode, StreamEntry, Table, TableVersion
 from penstock.codec import TableCodec
 from penstock.records import (
     CatalogRecord,
@@ -23,7 +23,19 @@ from penstock.records import (
     Manifest,
     encode,
 )
-from penstock.sql.plan import Column, Duration
+from penstock.sql.plan import (
+    Aggregate,
+    Column,
+    Duration,
+    Interval,
+    Key,
+    Notify,
+    Output,
+    Source,
+    StreamPlan,
+    Target,
+    Trigger,
+)
 from penstock.storage import backup_list, segments, statefile
 from penstock.storage.backup_list import Backup
 from penstock.storage.segments import Position, RangeDelete
@@ -49,11 +61,38 @@ TABLE = Table(
     "ms",
     (TableVersion(101, COLUMNS, (Column("g", ColumnType("VARCHAR", 8)),)),),
 )
+#: a stream without a result table
+TOLD = StreamPlan(
+    stream_id=104,
+    database="d",
+    name="s",
+    sql="CREATE STREAM s FROM m PARTITION BY g INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE')",
+    source=Source(100, "d", "m", "stable", COLUMNS, (), "ms"),
+    path="exchange",
+    where=None,
+    keys=(Key("g", "g", ColumnType("VARCHAR", 8)),),
+    window=Interval(Duration(1, "s"), Duration(1, "s")),
+    trigger=Trigger("window_close"),
+    aggregates=(Aggregate("_a0", "count", None, ColumnType("BIGINT")),),
+    outputs=(Output("count(*)", "_a0", ColumnType("BIGINT")),),
+    target=Target(
+        0,
+        "d",
+        "s",
+        (Column("count(*)", ColumnType("BIGINT")),),
+        (),
+        ("count(*)",),
+        (),
+        stored=False,
+    ),
+    notify=Notify((), ("WINDOW_CLOSE",)),
+)
 ENTRIES = (
     Database(99, "d", "us", Duration(3, "d"), 2, replica=2),
     TABLE,
     Child(102, "d", 100, "c1", ("x",)),
     Snode(103, 1, 5),
+    StreamEntry(104, TOLD, created=5, maker="root"),
 )
 FRAME = pl.DataFrame({"k": [1, 2], "n": [10, 20]})
 FULL = Snapshot(

@@ -53,6 +53,15 @@ def test_a_stream_that_goes_on_keeps_its_ids() -> None:
     assert (made.stream_id, made.on_error, made.sql) == (old.stream_id, "stop", new.sql)
 
 
+def test_a_result_table_comes_and_goes_only_with_a_new_state() -> None:
+    query = "AS SELECT _wstart, count(*) AS n FROM m PARTITION BY tbname INTERVAL(10s)"
+    notify = "NOTIFY ON ('WINDOW_CLOSE')"
+    told = plan(f"CREATE STREAM s {query} {notify}", MemoryView(DDL)).plan
+    kept = plan(f"CREATE STREAM s INTO s {query} {notify}", MemoryView(DDL)).plan
+    assert not replacing.keeps_state(told, kept) and not replacing.keeps_state(kept, told)
+    assert replacing.keeps_state(told, replace(told, max_results=5))
+
+
 def test_a_stream_of_before_keeps_the_names_of_its_child_tables() -> None:
     new = planned()
     old = StreamPlan.from_json(new.to_json().replace('"beside":true', '"beside":false'))

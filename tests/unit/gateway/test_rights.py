@@ -26,7 +26,19 @@ PLANNED = plan(
     "CREATE STREAM p.running INTO q.result AS SELECT _wstart, count(*) AS n FROM p.a INTERVAL(1s)",
     VIEW,
 ).plan
-CATALOG = Catalog([Database(1, "p"), TABLE, StreamEntry(PLANNED.stream_id, PLANNED)])
+TOLD = plan(
+    "CREATE STREAM p.told AS SELECT _wstart, count(*) AS n FROM p.a INTERVAL(1s)"
+    " NOTIFY ON ('WINDOW_CLOSE')",
+    VIEW,
+).plan
+CATALOG = Catalog(
+    [
+        Database(1, "p"),
+        TABLE,
+        StreamEntry(PLANNED.stream_id, PLANNED),
+        StreamEntry(PLANNED.stream_id + 1, TOLD),
+    ]
+)
 ASKED = Asked("ann", "p", CATALOG, lambda target: True)
 #: kinds of statement that are rightly left to who has ADMIN on everything
 FOR_ADMINS = {"CreateSnode", "CreateUser", "CreateRole", "Grant", "GrantRole"}
@@ -56,6 +68,7 @@ CASES = [
     ("SELECT rank() OVER (ORDER BY (SELECT max(x) FROM q.b))", [("READ", "table", "q.b")]),
     ("SELECT * FROM s OPEN WINDOWS", [("READ", "table", "p.s")]),
     ("SELECT * FROM running OPEN WINDOWS", [("READ", "table", "q.result")]),
+    ("SELECT * FROM told OPEN WINDOWS", [("READ", "stream", "p.told")]),
     ("SELECT * FROM running", [("READ", "table", "p.running")]),
     ("SELECT * FROM information_schema.ins_users", []),
     ("DESCRIBE a", [(None, "table", "p.a")]),
@@ -98,6 +111,14 @@ CASES = [
     (
         "CREATE STREAM s INTO q.o AS SELECT _wstart, count(*) FROM q.a INTERVAL(1s)",
         [("CREATE", "database", "p"), ("READ", "table", "q.a"), ("CREATE", "database", "q")],
+    ),
+    (
+        "CREATE STREAM s AS SELECT count(*) FROM q.a INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE')",
+        [("CREATE", "database", "p"), ("READ", "table", "q.a")],
+    ),
+    (
+        "CREATE OR REPLACE STREAM told FROM a INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE')",
+        [("CREATE", "database", "p"), ("READ", "table", "p.a"), ("DROP", "stream", "p.told")],
     ),
     (
         "EXPLAIN CREATE STREAM s INTO known AS SELECT _wstart, count(*) FROM a INTERVAL(1s)",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from penstock.records import ControlRecord, encode
 from penstock.runtime.failpoints import Failpoints
 from penstock.sql import parse_one
 from penstock.sql.plan import Column, StreamPlan
-from penstock.sql.planner import plan_stream
+from penstock.sql.planner import TableDef, plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.types import ColumnType
 from penstock.windows import KernelContext
@@ -199,20 +199,17 @@ class Mesh:
             monkeypatch.setattr(f"spark_jobs.{module}.Reader", self.log.reader)
 
     def stream(self, number: int, text: str) -> StreamPlan:
-        """Put stream *number* and its table into the catalog, and its `stream_on` into the log."""
+        """Put stream *number* and its table, if it has one, into the catalog, and its `stream_on`
+        into the log.
+        """
         statement = parse_one(text)
         assert isinstance(statement, CreateStream)
         made = plan_stream(
             statement, MemoryView(_DDL), database="db", stream_id=number, target_id=number + 1
         )
-        assert made.new_target is not None
-        target = made.new_target
         catalog = self.worker.catalog.catalog
-        version = TableVersion(number + 2, target.columns, target.tags)
-        kind = "stable" if target.tags else "plain"
-        catalog.put(
-            Table(number + 1, "db", target.name, kind, TOPIC, 1, "ms", (version,), result_of=number)
-        )
+        if made.new_target is not None:
+            catalog.put(_result_table(number, made.new_target))
         catalog.put(StreamEntry(number, made.plan))
         self.control(ControlRecord("stream_on", stream=number, body=made.plan.to_json()))
         return made.plan
@@ -291,6 +288,12 @@ class Mesh:
         assert len(set(stamps.values())) == len(own), "a position was published twice"
         columns = [c.name for c in found.versions[-1].columns]
         return decoded.rows.select(columns).rows()
+
+
+def _result_table(stream: int, target: TableDef) -> Table:
+    version = TableVersion(stream + 2, target.columns, target.tags)
+    kind: Literal["stable", "plain"] = "stable" if target.tags else "plain"
+    return Table(stream + 1, "db", target.name, kind, TOPIC, 1, "ms", (version,), result_of=stream)
 
 
 def record(row: tuple[str, int, int, int]) -> bytes:

@@ -4,12 +4,13 @@ takeover.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from penstock import names
-from penstock.records import ControlRecord, DeadLetter, decode
+from penstock.records import ControlRecord, DeadLetter, EventsRecord, decode
 from tests.unit.spark_jobs.processor_kit import T0, TOPIC, Mesh, values_of
 
 BY_TABLE = "CREATE STREAM s INTO o AS SELECT _wstart ws, count(*) n, sum(a) s FROM m PARTITION BY tbname INTERVAL(10a)"
@@ -73,6 +74,47 @@ def test_whoever_comes_after_a_death_publishes_each_position_once(
     mesh.close()
     mesh.run()
     assert mesh.results("p") == by_tag and by_tag
+    mesh.close()
+
+
+def told_of(mesh: Mesh) -> list[tuple[str, int, int]]:
+    """(window, start, n) of all events of windows in the log, in order of window."""
+    found = [decode(EventsRecord, value) for value in values_of(mesh.log, names.EVENTS)]
+    positions = [(r.producer, r.offset, r.ordinal) for r in found]
+    assert len(set(positions)) == len(positions), "a position was published twice"
+    return sorted(
+        (event["windowId"], event["windowStart"], event["result"]["n"])
+        for record in found
+        for event in json.loads(record.events)
+    )
+
+
+@pytest.mark.parametrize("by", ["tbname", "g"])
+def test_events_of_a_stream_without_a_table_are_told_once_also_after_a_death(
+    mesh: Mesh, by: str
+) -> None:
+    mesh.stream(
+        1000,
+        f"CREATE STREAM s AS SELECT count(*) n FROM m PARTITION BY {by} INTERVAL(10a)"
+        " NOTIFY ON ('WINDOW_CLOSE')",
+    )
+    mesh.rows(*ROWS)
+    mesh.run()
+    written = len(mesh.log.records[TOPIC, 0])
+    told = told_of(mesh)
+    assert told
+    if by == "tbname":
+        assert sorted((start, n) for _, start, n in told) == [(s, n) for s, n, _ in expected()]
+    mesh.log.records.pop((names.EVENTS, 1000 % names.BUILT_IN_TOPICS[names.EVENTS]))
+    mesh.die()
+    for i in range(8):
+        mesh.run(1 if i < 6 else 1000)
+        if i == 3:
+            mesh.save()
+    mesh.die()
+    mesh.run()
+    assert told_of(mesh) == told
+    assert len(mesh.log.records[TOPIC, 0]) == written, "results are written into no table"
     mesh.close()
 
 

@@ -441,6 +441,45 @@ def test_notify(view: MemoryView) -> None:
     )
 
 
+def test_a_stream_without_a_result_table(view: MemoryView) -> None:
+    planned = plan(
+        "CREATE STREAM s1 AS SELECT sum(a) AS total, s FROM met PARTITION BY tbname STATE_WINDOW(s)"
+        " NOTIFY ON ('WINDOW_CLOSE') WHERE total > 1",
+        view,
+    )
+    made = planned.plan
+    assert planned.new_target is None
+    assert not made.target.stored and made.target.table_id == 0
+    assert (made.target.database, made.target.table) == ("db", "s1")
+    assert [c.name for c in made.target.columns] == ["_wstart", "total", "s"]
+    assert made.notify is not None and made.notify.where == "total > 1"
+    assert StreamPlan.from_json(made.to_json()) == made
+    shown = explain(made)
+    assert (
+        "result   (_wstart TIMESTAMP, total BIGINT, s VARCHAR(20)) in the events of NOTIFY,"
+        " in no table" in shown
+    )
+    assert not [line for line in shown if line.startswith(("tags", "children"))]
+    assert not [line for line in shown if "MAX_DELAY" in line]
+
+
+def test_a_table_called_as_the_stream_is_none_of_its_business(view: MemoryView) -> None:
+    for name in ("used", "p", "met"):
+        text = f"CREATE STREAM {name} FROM met INTERVAL(1s) NOTIFY ON ('WINDOW_OPEN')"
+        made = plan(text, view).plan
+        assert not made.target.stored
+        assert outputs(made) == [
+            ("_wstart", "_wstart", "TIMESTAMP"),
+            ("count(*)", "_a0", "BIGINT"),
+        ]
+
+
+def test_a_stream_of_before_has_a_result_table(view: MemoryView) -> None:
+    made = one("INTO o AS SELECT _wstart, count(*) FROM met INTERVAL(10s)", view)
+    text = made.to_json().replace(',"stored":true', "")
+    assert "stored" not in text and StreamPlan.from_json(text) == made
+
+
 def test_json_round_trip(view: MemoryView) -> None:
     for text in (
         "INTO o AS SELECT _wstart, max(a), s FROM met PARTITION BY tbname INTERVAL(1d, 8h) SLIDING(1h) FILL(PREV)",
@@ -712,6 +751,14 @@ REFUSED: list[tuple[str, str]] = [
     (
         "E_NOTIFY_WINDOW",
         "TRIGGER AT_ONCE INTO o AS SELECT ts, a FROM d1 NOTIFY ('ws://h:1') ON ('WINDOW_OPEN')",
+    ),
+    ("E_NOTIFY_WINDOW", "TRIGGER AT_ONCE AS SELECT ts, a FROM d1 NOTIFY ON ('WINDOW_OPEN')"),
+    ("E_NOTIFY_ONLY", f"{AS} FROM met INTERVAL(1s) FILL(PREV) NOTIFY ON ('WINDOW_CLOSE')"),
+    ("E_NOTIFY_ONLY", "TRIGGER MAX_DELAY 5s FROM met INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE')"),
+    ("E_UNKNOWN_COLUMN", "TRIGGER AT_ONCE FROM met NOTIFY ON ('WINDOW_CLOSE')"),
+    (
+        "E_DUPLICATE_COLUMN",
+        "AS SELECT _wstart, sum(a) x, sum(b) x FROM met INTERVAL(1s) NOTIFY ON ('WINDOW_CLOSE')",
     ),
     ("E_OPTION_TWICE", f"IGNORE UPDATE 0 IGNORE UPDATE 0 INTO o {AS} FROM met INTERVAL(1s)"),
     ("E_TYPE", "INTO o AS SELECT _wstart, sum(s) FROM met INTERVAL(1s)"),

@@ -475,6 +475,13 @@ notifies = some.builds(
 def streams(draw: Any) -> CreateStream:
     query = parse_one(draw(queries))
     assert isinstance(query, Query)
+    if draw(flags):
+        return CreateStream(
+            stream=draw(tables),
+            query=query.query,
+            options=draw(stream_options),
+            notify=draw(notifies),
+        )
     subtable = _expression(draw(expressions)) if draw(flags) else None
     return CreateStream(
         stream=draw(tables),

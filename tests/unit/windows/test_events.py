@@ -68,6 +68,25 @@ def test_an_opening_tells_where_and_when():
     }
 
 
+def test_an_event_of_a_stream_without_a_result_names_no_table():
+    plan = _plan()
+    plan = replace(plan, target=replace(plan.target, stored=False))
+    made = _made(
+        _events(plan),
+        opened=_windows((1, 0, 9_999)),
+        closed=_windows((0, 0, 9_999)),
+        results=_results(42),
+        removed=_windows((0, 10_000, 19_999)),
+    )
+    assert [e["eventType"] for e in made] == [
+        "WINDOW_OPEN",
+        "WINDOW_CLOSE",
+        "WINDOW_INVALIDATION",
+    ]
+    assert not [e for e in made if "tableName" in e]
+    assert made[1]["result"] == {"_wstart": 0, "c_a0": 42}
+
+
 def test_a_closing_brings_its_result_and_end():
     [event] = _made(_events(_plan()), closed=_windows((0, 0, 9_999)), results=_results(42))
     assert event["windowEnd"] == 10_000

@@ -47,7 +47,7 @@ export function StreamActions({ stream, done }) {
     html`
       <${ConfirmDialog} title=${`Drop the stream ${name}`} name=${name} doing="Drop it" run=${drop}
         close=${() => (dropping.value = false)}>
-        <p>It ends, and its open windows are lost. Its results in ${stream.target_table || "its target"} stay.</p>
+        <p>It ends, and its open windows are lost.${stream.target_table && ` Its results in ${stream.target_table} stay.`}</p>
       <//>
     `}
   `;

@@ -1,4 +1,4 @@
-"""The target of a statement: a new table or one that exists."""
+"""The target of a statement: a new table, one that exists, or none."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from penstock.sql.planning.target.subtable import plan_subtable
 
 def plan_target(request: TargetRequest, target_id: int) -> PlannedTarget:
     """The target of the statement; *target_id* is the id of a table that is created."""
+    if request.statement.target is None:
+        return _plan_without_table(request)
     check_name(request.statement, request.name, "INTO", MAX_NAME_BYTES)
     existing = request.view.table(request.database, request.name.name)
     outputs = (
@@ -25,6 +27,12 @@ def plan_target(request: TargetRequest, target_id: int) -> PlannedTarget:
     if existing is None:
         return plan_new(request, outputs, subtable, target_id)
     return plan_existing(request, outputs, subtable, existing)
+
+
+def _plan_without_table(request: TargetRequest) -> PlannedTarget:
+    """Plan results that go out in events only; their columns are those of a table of their own."""
+    planned = plan_new(request, tuple(request.selection.outputs), None, 0)
+    return PlannedTarget(replace(planned.target, stored=False), planned.outputs, None)
 
 
 def _make_unique(outputs: list[Output]) -> tuple[Output, ...]:

@@ -23,7 +23,9 @@ class PlannedTarget:
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """Everything that decides about the target of a statement."""
+    """Everything that decides about the target of a statement. Without a result table the target
+    is called as the stream.
+    """
 
     statement: CreateStream
     context: PlanningContext
@@ -35,7 +37,7 @@ class TargetRequest:
 
     @property
     def name(self) -> Name:
-        return self.statement.target
+        return self.statement.target or self.statement.stream
 
     @property
     def shown(self) -> str:

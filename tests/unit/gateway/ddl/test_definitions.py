@@ -148,6 +148,57 @@ def test_explain_shows_what_would_be_made_and_what_surprises(gateway: MemoryGate
     assert gateway.catalog.stream("d", "s") is None, "nothing is made"
 
 
+TOLD = "CREATE STREAM s AS SELECT sum(a) AS total FROM met INTERVAL(10s) NOTIFY ON ('WINDOW_CLOSE')"
+
+
+def tables(gateway: MemoryGateway) -> list[str]:
+    return [t.name for t in gateway.catalog.tables("d")]
+
+
+def test_a_stream_without_into_makes_no_table(gateway: MemoryGateway) -> None:
+    gateway.define(TOLD)
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None and not stream.plan.target.stored
+    assert tables(gateway) == ["met", "p"]
+    assert gateway.kinds("in.d") == [(0, "stream_on"), (1, "stream_on")]
+    gateway.define(TOLD.replace("STREAM s", "STREAM IF NOT EXISTS s"))
+    gateway.define("PAUSE STREAM s; RESUME STREAM s; FLUSH STREAM s; ALTER STREAM s MAX_STATE 5")
+    gateway.define("RECALCULATE STREAM s FROM 0")
+    kinds = [c.kind for p, c in gateway.controls("in.d") if p == 0]
+    assert kinds == ["stream_on", "pause", "resume", "flush", "alter", "recalculate"]
+    altered = gateway.catalog.stream("d", "s")
+    assert altered is not None and altered.plan.sql == (
+        "CREATE STREAM s MAX_STATE 5 AS SELECT sum(a) AS total FROM met INTERVAL(10s)"
+        " NOTIFY ON ('WINDOW_CLOSE')"
+    )
+    gateway.define("DROP STREAM s")
+    assert gateway.catalog.stream("d", "s") is None and tables(gateway) == ["met", "p"]
+
+
+def test_a_stream_gets_a_result_table_and_loses_it(gateway: MemoryGateway) -> None:
+    gateway.define(TOLD)
+    stored = TOLD.replace("CREATE STREAM s", "CREATE OR REPLACE STREAM s FILL_HISTORY 1 INTO p2")
+    assert refusal(lambda: gateway.define(stored.replace("FILL_HISTORY 1", ""))).code == (
+        "E_STREAM_STATE"
+    )
+    gateway.define(stored)
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None and stream.plan.target.table_id == table(gateway, "p2").id
+    gateway.define(stored.replace("INTO p2", ""))
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None and not stream.plan.target.stored
+    assert table(gateway, "p2"), "its result stays"
+
+
+def test_explain_says_that_there_is_no_table(gateway: MemoryGateway) -> None:
+    statement = parse_one(TOLD)
+    assert isinstance(statement, st.CreateStream)
+    shown = gateway.parts.streams._planner.explain(statement, "d", "UTC").to_pydict()
+    items = dict(zip(shown["item"], shown["value"], strict=True))
+    assert items["target"] == "none: results are in the events of NOTIFY only"
+    assert items["columns"] == "_wstart TIMESTAMP, total BIGINT" and items["tags"] == ""
+
+
 # -------------------------------------------------------------------- streams into stream tables
 
 

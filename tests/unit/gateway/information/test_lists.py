@@ -261,6 +261,15 @@ def test_what_stops_a_stream() -> None:
     assert status(here) == ("failed", "in.d:1: it broke")
 
 
+def test_a_stream_without_a_result_table_has_no_target() -> None:
+    one = stream()
+    target = dataclasses.replace(one.plan.target, stored=False)
+    told = dataclasses.replace(one, plan=dataclasses.replace(one.plan, target=target))
+    for entry, wanted in ((one, ("db", "r")), (told, (None, None))):
+        listed = StreamLists(Here(entry).viewer).streams()
+        assert rows(listed, "target_db", "target_table") == [wanted]
+
+
 def test_what_a_stream_has_counted() -> None:
     here = Here(stream())
     key = names.stream_status(12)

@@ -113,6 +113,14 @@ def test_streams_and_views_in_the_way_are_named(catalog: Catalog) -> None:
     )
     assert "stream power.across reads one topic and writes another" in refused(catalog).message
     apply(catalog, changes.drop_stream(catalog, "power", "across"))
+    told = dataclasses.replace(
+        within,
+        stream_id=903,
+        name="told",
+        target=dataclasses.replace(within.target, table_id=0, stored=False),
+    )
+    apply(catalog, changes.create_stream(catalog, told, created=5))
+    generations.begin(catalog, "power", 6)
     timed = dataclasses.replace(
         within,
         stream_id=902,

@@ -69,6 +69,7 @@ SCHEMA = pa.schema([("_wstart", pa.timestamp("us", "UTC")), ("n", pa.int64())])
     [
         ({"what": "rows", "table": "d.odd`name"}, {"_wstart": "us"}),
         ({"what": "rows", "stream": "d.S"}, {"_wstart": "us"}),
+        ({"what": "rows", "stream": "d.told"}, {"_wstart": "us"}),
         ({"what": "events", "stream": "D.s"}, {"windowStart": "us", "windowEnd": "us"}),
         ({"what": "events", "stream": "gone.s"}, {"windowStart": "ms", "windowEnd": "ms"}),
     ],
@@ -78,11 +79,12 @@ def test_the_gateway_says_which_are_times(request_: dict[str, Any], units: dict[
         {
             "SELECT * FROM d.`odd``name` LIMIT 0": SCHEMA.empty_table(),
             "SELECT * FROM far.by_minute LIMIT 0": SCHEMA.empty_table(),
+            "SELECT * FROM d.told LIMIT 0": SCHEMA.empty_table(),
             "SHOW STREAMS": pa.table(
                 {
-                    "stream_name": ["r", "s"],
-                    "target_db": ["d", "far"],
-                    "target_table": ["x", "by_minute"],
+                    "stream_name": ["r", "s", "told"],
+                    "target_db": ["d", "far", None],
+                    "target_table": ["x", "by_minute", None],
                 }
             ),
             "SELECT name, `precision` FROM information_schema.ins_databases": pa.table(

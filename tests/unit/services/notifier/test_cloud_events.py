@@ -25,6 +25,13 @@ def test_ids_stay_and_are_all_different() -> None:
     assert ids == [e.id for e in cloud_events(message(event(), event(), event(), now=77))]
 
 
+def test_an_event_of_no_table_has_no_subject() -> None:
+    told = {k: v for k, v in event().items() if k != "tableName"}
+    (of_table,), (of_none,) = cloud_events(message(event())), cloud_events(message(told))
+    assert of_table.attributes["subject"] == "d1" and json.loads(of_none.text)["data"] == told
+    assert of_none.attributes.keys() == of_table.attributes.keys() - {"subject"}
+
+
 def test_ids_of_requests_follow_from_those_of_events() -> None:
     events = cloud_events(message(event(), event(), event()))
     assert request_id(events[:1]) == events[0].id

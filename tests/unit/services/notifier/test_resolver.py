@@ -124,6 +124,18 @@ async def test_a_stream_without_events() -> None:
     assert error.code == "E_NO_EVENTS"
 
 
+async def test_a_stream_without_a_result_table_has_events_only() -> None:
+    one = entry()
+    target = dataclasses.replace(one.plan.target, table="meters", stored=False)
+    asking = Asking(dataclasses.replace(one, plan=dataclasses.replace(one.plan, target=target)))
+    found = await asking.ask(asking.allow("bob", 12), what="events", stream="db.s")
+    assert isinstance(found.subscription, EventSubscription)
+    error = await asking.refusal(stream="db.s")
+    assert error.code == "E_TABLE_NOT_EXIST" and "events" in error.hint
+    error = await asking.refusal(what="events", stream="db.s", tables=["d1"])
+    assert error.code == "E_REQUEST" and "tags" in error.hint
+
+
 @pytest.mark.parametrize(
     ("request_", "code"),
     [

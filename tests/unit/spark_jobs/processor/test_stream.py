@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from penstock import names
 from penstock.errors import BusError, SchemaError, StateError
-from penstock.records import DeadLetter, decode
+from penstock.records import DeadLetter, EventsRecord, decode
 from penstock.sql.plan import Member, Origin, StreamPlan
 from penstock.windows.kernel import LATEST, Control
 from spark_jobs.output import Outbox
@@ -115,6 +116,53 @@ def test_rows_become_results_in_the_log(mesh):
     assert live.results() == [(0, 2, 11), (10, 1, 7)]
     assert (live.stream.stats.rows_in, live.stream.stats.rows_out) == (3, 2)
     assert live.stream.changed
+
+
+_TOLD = (
+    "CREATE STREAM s {} AS SELECT _wstart ws, count(*) n FROM m PARTITION BY tbname INTERVAL(10a)"
+    " NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE') {}"
+)
+
+
+def _told(live: _Live) -> list[dict[str, Any]]:
+    """Events in the log."""
+    values = values_of(live.mesh.log, names.EVENTS)
+    return [event for v in values for event in json.loads(decode(EventsRecord, v).events)]
+
+
+def test_without_a_result_table_windows_are_only_told_of(mesh):
+    live = _Live(mesh, _TOLD.format("", ""))
+    before = dict(mesh.log.records)
+    live.apply(("t1", 1, 5), ("t1", 2, 6), ("t1", 11, 7))
+    live.stream.control(Control("flush"), 51)
+    assert [(e["eventType"], e["windowStart"] - T0, e.get("result")) for e in _told(live)] == [
+        ("WINDOW_OPEN", 0, None),
+        ("WINDOW_CLOSE", 0, {"ws": T0, "n": 2}),
+        ("WINDOW_OPEN", 10, None),
+        ("WINDOW_CLOSE", 10, {"ws": T0 + 10, "n": 1}),
+    ]
+    assert {topic for topic, _ in mesh.log.records.keys() - before.keys()} == {names.EVENTS}
+    assert (live.stream.status, live.stream.stats.rows_out) == ("running", 2)
+
+
+def test_its_open_windows_have_the_columns_of_its_events(mesh):
+    live = _Live(mesh, _TOLD.format("", ""))
+    live.apply(("t1", 1, 5))
+    open_now = live.stream.open_windows()
+    assert open_now is not None
+    assert open_now.select("ws", "n").rows() == [(T0, 1)]
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_history_without_a_result_table_is_told_of_when_asked_for(mesh, told):
+    live = _Live(mesh, _TOLD.format("FILL_HISTORY 1", f"NOTIFY_HISTORY {int(told)}"))
+    live.stored.rows = _rows(("t1", 1, 5), ("t1", 2, 6))
+    live.stream.fill_history("mark", 0, LATEST, 40)
+    history = [(e["eventType"], e["windowStart"] - T0) for e in _told(live)]
+    assert history == ([("WINDOW_OPEN", 0), ("WINDOW_CLOSE", 0)] if told else [])
+    live.apply(("t1", 3, 1), ("t1", 11, 7))
+    closed = [e["result"]["n"] for e in _told(live) if e["eventType"] == "WINDOW_CLOSE"]
+    assert closed[-1] == 3, "what history began counts"
 
 
 def test_a_stream_that_computes_nothing_here_has_a_route(mesh):

@@ -71,9 +71,45 @@ def test_the_older_form_is_in_the_hint_and_can_be_read(newer: str, column: int, 
 
 
 @pytest.mark.parametrize(
+    ("newer", "hint"),
+    [
+        (
+            "CREATE STREAM s INTERVAL(1m) SLIDING(1m) FROM t PARTITION BY tbname AS m"
+            " NOTIFY('ws://h:1/x', 'ws://i:2') ON(WINDOW_OPEN|WINDOW_CLOSE)",
+            "the window stands behind the table: CREATE STREAM s FROM t PARTITION BY tbname AS m"
+            " INTERVAL(1m) SLIDING(1m) NOTIFY ('ws://h:1/x', 'ws://i:2')"
+            " ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
+        ),
+        (
+            "CREATE STREAM s STATE_WINDOW(a) FROM t PARTITION BY tbname NOTIFY('ws://h:1')",
+            "the window stands behind the table: CREATE STREAM s FROM t PARTITION BY tbname"
+            " STATE_WINDOW(a) NOTIFY ('ws://h:1') ON ('WINDOW_CLOSE')",
+        ),
+        (
+            "CREATE STREAM s SESSION(ts, 1m) FROM t NOTIFY('ws://h:1') ON(WINDOW_CLOSE)"
+            " AS SELECT avg(a) FROM %%trows",
+            f"{BEGIN}CREATE STREAM s AS SELECT avg(a) FROM t SESSION(ts, 1m)"
+            " NOTIFY ('ws://h:1') ON ('WINDOW_CLOSE')",
+        ),
+        (
+            "CREATE STREAM s FROM t SESSION(ts, 1m) NOTIFY('ws://h:1') ON(WINDOW_CLOSE)"
+            " INTO r AS SELECT avg(a) FROM %%trows",
+            f"{BEGIN}CREATE STREAM s INTO r AS SELECT avg(a) FROM t SESSION(ts, 1m)"
+            " NOTIFY ('ws://h:1') ON ('WINDOW_CLOSE')",
+        ),
+    ],
+)
+def test_events_without_a_table_are_told_of_here_too(newer: str, hint: str) -> None:
+    with pytest.raises(SqlSyntaxError) as caught:
+        parse(newer)
+    assert caught.value.hint == hint
+    assert isinstance(parse_one(hint[hint.index("CREATE") :]), CreateStream)
+
+
+@pytest.mark.parametrize(
     "text",
     [
-        "CREATE STREAM s FROM",
+        "CREATE STREAM s FROM t INTO",
         "CREATE STREAM s INTERVAL(",
         "CREATE STREAM s INTO %%",
         "CREATE STREAM s PERIOD",
@@ -86,7 +122,14 @@ def test_half_a_statement_is_recognised_too(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["CREATE STREAM", "CREATE STREAM s", "CREATE STREAM s WATERMARK 5s", "CREATE STREAM s.x INT"],
+    [
+        "CREATE STREAM",
+        "CREATE STREAM s",
+        "CREATE STREAM s WATERMARK 5s",
+        "CREATE STREAM s.x INT",
+        "CREATE STREAM s FROM",
+        "CREATE STREAM s FROM t INTERVAL(1m) NOTIFY",
+    ],
 )
 def test_an_error_of_the_older_form_stays(text: str) -> None:
     with pytest.raises(SqlSyntaxError) as caught:

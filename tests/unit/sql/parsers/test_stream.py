@@ -143,6 +143,22 @@ def test_notify(text: str, wanted: NotifyClause) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "query", ["AS SELECT _wstart, count(*) FROM t INTERVAL(1s)", "FROM t INTERVAL(1s)"]
+)
+def test_without_into_the_windows_are_only_told_of(query: str) -> None:
+    found = created(f"s WATERMARK 1s {query} NOTIFY ON ('WINDOW_CLOSE')")
+    assert found.target is None and found.notify is not None
+    assert (found.target_columns, found.tags, found.subtable) == (None, None, None)
+    assert to_sql(found.query) == "SELECT _wstart, count(*) FROM t INTERVAL(1s)"
+
+
+@pytest.mark.parametrize("query", ["AS SELECT a FROM t", "FROM t INTERVAL(1s)"])
+def test_a_stream_that_goes_nowhere_is_refused_where_into_would_stand(query: str) -> None:
+    found = refused(lambda: created(f"s WATERMARK 1s {query}"))
+    assert found == ("E_SYNTAX", 1, 16, "this stream has neither INTO nor NOTIFY")
+
+
 def test_columns_in_place_of_a_query_make_a_table_of_events() -> None:
     found = created("db.s (a INT) KEEP 3")
     assert isinstance(found, CreateTable) and found.stream
@@ -179,6 +195,7 @@ def test_columns_in_place_of_a_query_make_a_table_of_events() -> None:
         (f"s ON_ERROR SKIP {TAIL}", "E_SYNTAX", 12, "expected DROP or STOP, found SKIP"),
         (f"s MAX_STATE 1000000001 {TAIL}", "E_SYNTAX", 13, "expected a number up to 1000000000"),
         (f"s WATRMARK 1s {TAIL}", "E_SYNTAX", 3, "expected a stream option or INTO"),
+        ("s SUBTABLE('a') AS SELECT a", "E_SYNTAX", 3, "expected a stream option or INTO"),
         ("s INTO o SELECT a", "E_SYNTAX", 10, "expected AS, found SELECT"),
         (f"s {TAIL} NOTIFY ('x')", "E_SYNTAX", 41, "expected ON, but the statement ends"),
         (f"s {TAIL} NOTIFY ON (x)", "E_SYNTAX", 40, "expected a string, found x"),

@@ -76,6 +76,10 @@ STATEMENTS: list[tuple[st.Statement, str]] = [
         f"CREATE STREAM d.s {TAIL} NOTIFY ON ('WINDOW_OPEN', 'WINDOW_CLOSE')",
     ),
     (
+        stream(target=None, notify=st.NotifyClause((), ("WINDOW_OPEN",))),
+        "CREATE STREAM d.s AS SELECT a FROM t NOTIFY ON ('WINDOW_OPEN')",
+    ),
+    (
         stream(
             notify=st.NotifyClause(
                 (), ("WINDOW_CLOSE",), True, where=parse_expression("`a b` > 5 AND c = 'x'")

@@ -48,9 +48,9 @@ def _answer(sql: str) -> pa.Table:
     if sql == "SHOW STREAMS":
         return pa.table(
             {
-                "stream_name": ["Averages"],
-                "target_db": ["power"],
-                "target_table": ["averages_r"],
+                "stream_name": ["Averages", "told"],
+                "target_db": ["power", None],
+                "target_table": ["averages_r", None],
             }
         )
     if "ins_databases" in sql:
@@ -101,6 +101,18 @@ def test_a_stream_is_followed_by_its_result(mesh: Deployment) -> None:
     ]
     assert mesh.subscribed[0]["stream"] == "power.averages"
     assert "following stream power.averages" in done.stderr
+
+
+def test_a_stream_without_a_result_has_events_to_follow(mesh: Deployment) -> None:
+    error = mesh.run("follow", "power.told").exception
+    assert isinstance(error, CatalogError) and error.code == "E_TABLE_NOT_EXIST"
+    assert "has no result table" in error.message and "--events" in error.hint
+    mesh.messages = [
+        {"type": "events", "events": [{"eventType": "WINDOW_OPEN", "windowStart": 5}], "token": "t"}
+    ]
+    done = mesh.run("follow", "power.told", "--events", "-n", "1", "-o", "json")
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout)[0]["windowStart"] == 5
 
 
 def test_no_more_rows_are_shown_than_were_asked_for(mesh: Deployment) -> None:
