@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gateway.api.channel import Channel, Message, RecordKey, Server
+from gateway.api.channel import ChannelSpec, MessageSpec, RecordKey, ServerSpec
 from gateway.api.channels import CHANNELS, SHAPES
 from gateway.api.shapes import unless_empty
 from gateway.guard import COOKIE
@@ -66,13 +66,13 @@ def document(version: str) -> Document:
 def _servers() -> Document:
     user = ("basic", "bearer")
     return {
-        Server.GATEWAY.value: _server("ws", "127.0.0.1:7700", "A gateway.", *user, "session"),
-        Server.NOTIFIER.value: _server("ws", "127.0.0.1:7701", "A notifier.", *user),
-        Server.KAFKA.value: _server("kafka", "127.0.0.1:7703", "The mesh's Kafka.", "scram"),
-        Server.SOCKET_TARGET.value: _server(
+        ServerSpec.GATEWAY.value: _server("ws", "127.0.0.1:7700", "A gateway.", *user, "session"),
+        ServerSpec.NOTIFIER.value: _server("ws", "127.0.0.1:7701", "A notifier.", *user),
+        ServerSpec.KAFKA.value: _server("kafka", "127.0.0.1:7703", "The mesh's Kafka.", "scram"),
+        ServerSpec.SOCKET_TARGET.value: _server(
             "ws", "localhost:8080", "Where `NOTIFY ('ws://…')` or `wss://…` points to."
         ),
-        Server.WEB_TARGET.value: _server(
+        ServerSpec.WEB_TARGET.value: _server(
             "http", "localhost:8080", "Where `NOTIFY ('http://…')` or `https://…` points to."
         ),
     }
@@ -90,7 +90,7 @@ def _server(protocol: str, address: str, about: str, *schemes: str) -> Document:
     return made
 
 
-def _channel(channel: Channel) -> Document:
+def _channel(channel: ChannelSpec) -> Document:
     made: Document = {
         "address": channel.address,
         "title": channel.summary,
@@ -109,8 +109,8 @@ def _channel(channel: Channel) -> Document:
     return made | ({"x-internal": True} if channel.internal else {})
 
 
-def _socket_binding(channel: Channel) -> Document:
-    if channel.server not in (Server.GATEWAY, Server.NOTIFIER):
+def _socket_binding(channel: ChannelSpec) -> Document:
+    if channel.server not in (ServerSpec.GATEWAY, ServerSpec.NOTIFIER):
         return {}
     query = {
         name: {"type": "string", "description": about} for name, about in channel.query.items()
@@ -119,7 +119,7 @@ def _socket_binding(channel: Channel) -> Document:
     return {"ws": {"method": "GET", **shape, "bindingVersion": _SOCKET_BINDING}}
 
 
-def _operations(channel: Channel) -> Document:
+def _operations(channel: ChannelSpec) -> Document:
     made: Document = {}
     if channel.received:
         name = f"{channel.name}Receive"
@@ -134,23 +134,23 @@ def _operations(channel: Channel) -> Document:
     return made
 
 
-def _operation(action: str, channel: Channel, messages: Iterable[Message]) -> Document:
+def _operation(action: str, channel: ChannelSpec, messages: Iterable[MessageSpec]) -> Document:
     made: Document = {
         "action": action,
         "channel": _refer("channels", channel.name),
         "summary": channel.summary,
         "messages": _messages(channel, messages),
     }
-    if channel.server is Server.WEB_TARGET:
+    if channel.server is ServerSpec.WEB_TARGET:
         made["bindings"] = {"http": {"method": "POST", "bindingVersion": "0.3.0"}}
     return made
 
 
-def _messages(channel: Channel, messages: Iterable[Message]) -> list[Document]:
+def _messages(channel: ChannelSpec, messages: Iterable[MessageSpec]) -> list[Document]:
     return [_refer("channels", channel.name, "messages", one.name) for one in messages]
 
 
-def _message(message: Message) -> Document:
+def _message(message: MessageSpec) -> Document:
     payload: Document = message.payload
     if message.avro is not None:
         payload = {"schemaFormat": _AVRO_FORMAT, "schema": dict(message.avro)}

@@ -11,7 +11,7 @@ from gateway.api.operation import JSON
 from gateway.api.shapes import TEXT, Shape
 
 
-class Server(Enum):
+class ServerSpec(Enum):
     """Where a channel is; the value is its name in the document."""
 
     GATEWAY = "gateway"
@@ -30,7 +30,7 @@ class RecordKey:
 
 
 @dataclass(frozen=True)
-class Message:
+class MessageSpec:
     """One kind of message. `avro` is the schema of a value that is no JSON."""
 
     name: str
@@ -43,7 +43,7 @@ class Message:
 
 
 @dataclass(frozen=True)
-class Channel:
+class ChannelSpec:
     """Messages of one place.
 
     Args:
@@ -57,18 +57,18 @@ class Channel:
 
     name: str
     address: str | None
-    server: Server
+    server: ServerSpec
     summary: str
     description: str = ""
-    received: tuple[Message, ...] = ()
-    replies: tuple[Message, ...] = ()
-    sent: tuple[Message, ...] = ()
+    received: tuple[MessageSpec, ...] = ()
+    replies: tuple[MessageSpec, ...] = ()
+    sent: tuple[MessageSpec, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     internal: bool = False
 
     @property
-    def messages(self) -> tuple[Message, ...]:
+    def messages(self) -> tuple[MessageSpec, ...]:
         """All kinds of messages, each once."""
         every = (*self.received, *self.replies, *self.sent)
         return tuple({message.name: message for message in every}.values())

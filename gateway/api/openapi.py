@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gateway.api.operation import Answer, ErrorForm, Login, Operation, Operations, Parameter
+from gateway.api.operation import (
+    AnswerSpec,
+    ErrorForm,
+    LoginSpec,
+    Operation,
+    Operations,
+    ParameterSpec,
+)
 from gateway.api.operations import OPERATIONS, SHAPES, TAGS
 from gateway.api.operations.health import HEALTH_PORT
 from gateway.api.shapes import unless_empty
@@ -21,7 +28,7 @@ What the gateway of a Penstock mesh answers over HTTP. Each path that is answere
 HEAD, too, but for `/login`. WebSockets and Kafka topics are in asyncapi.json. Errors of this \
 interface have a `code` that is stable; docs/errors.md lists them."""
 #: statuses with which the guard may turn a request away, before its handler sees it
-_GUARD = {Login.USER: (401, 403, 429, 500, 503)}
+_GUARD = {LoginSpec.USER: (401, 403, 429, 500, 503)}
 _SECURITY_SCHEMES: dict[str, Document] = {
     "basic": {"type": "http", "scheme": "basic", "description": "A user of the mesh."},
     "bearer": {
@@ -138,7 +145,7 @@ def _operation(operation: Operation) -> Document:
     return made | ({"x-internal": True} if operation.internal else {})
 
 
-def _parameter(parameter: Parameter) -> Document:
+def _parameter(parameter: ParameterSpec) -> Document:
     return {
         "name": parameter.name,
         "in": parameter.place,
@@ -148,7 +155,7 @@ def _parameter(parameter: Parameter) -> Document:
     }
 
 
-def _answer(answer: Answer) -> Document:
+def _answer(answer: AnswerSpec) -> Document:
     return {
         "description": answer.description,
         **unless_empty("headers", {name: _header() for name in answer.headers}),

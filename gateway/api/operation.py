@@ -14,7 +14,7 @@ JSON = "application/json"
 PLAIN = "text/plain"
 
 
-class Login(Enum):
+class LoginSpec(Enum):
     """How a caller is recognised: by names of security schemes, of which one has to do.
 
     Schemes in one tuple go together.
@@ -40,7 +40,7 @@ class ErrorForm(Enum):
 
 
 @dataclass(frozen=True)
-class Parameter:
+class ParameterSpec:
     """A part of the path or query, or a header."""
 
     name: str
@@ -51,7 +51,7 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerSpec:
     """A good answer; *content* has a shape for each media type that it may come in."""
 
     description: str
@@ -78,13 +78,13 @@ class Operation:
     id: str
     tag: str
     summary: str
-    answers: Mapping[int, Answer]
+    answers: Mapping[int, AnswerSpec]
     description: str = ""
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[ParameterSpec, ...] = ()
     body: Body | None = None
     errors: tuple[int, ...] = ()
     form: ErrorForm = ErrorForm.OURS
-    login: Login = Login.USER
+    login: LoginSpec = LoginSpec.USER
     #: between services: no business of clients
     internal: bool = False
 
@@ -94,25 +94,25 @@ Route = tuple[str, str]
 Operations = Mapping[Route, Operation]
 
 
-def path_part(name: str, description: str, shape: Shape = TEXT) -> Parameter:
+def path_part(name: str, description: str, shape: Shape = TEXT) -> ParameterSpec:
     """Return a parameter that is part of the path."""
-    return Parameter(name, description, shape, "path", required=True)
+    return ParameterSpec(name, description, shape, "path", required=True)
 
 
-def json_answer(shape: Shape, description: str = "OK") -> dict[int, Answer]:
+def json_answer(shape: Shape, description: str = "OK") -> dict[int, AnswerSpec]:
     """Return the answers of an operation that answers 200 with JSON."""
-    return {200: Answer(description, {JSON: shape})}
+    return {200: AnswerSpec(description, {JSON: shape})}
 
 
 #: of an answer to a write that was taken whole, but perhaps not as it was meant
 NOTICE = HEADER
-WRITTEN = {204: Answer("Kafka has all points on all in-sync replicas.", headers=(NOTICE,))}
-IDEMPOTENCY = Parameter(
+WRITTEN = {204: AnswerSpec("Kafka has all points on all in-sync replicas.", headers=(NOTICE,))}
+IDEMPOTENCY = ParameterSpec(
     "Idempotency-Key",
     "The same rows may be sent again under the same key, and count once.",
     place="header",
 )
-TRACE = Parameter(
+TRACE = ParameterSpec(
     "X-Trace-Id", "An id that follows the write through all services.", place="header"
 )
-ZONE = Parameter("tz", "Time zone in which times without one are read and shown; UTC.")
+ZONE = ParameterSpec("tz", "Time zone in which times without one are read and shown; UTC.")

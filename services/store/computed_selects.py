@@ -19,7 +19,7 @@ from services.store.point_rows import PointReader, PointRows
 from services.store.query_relations import QueryRelations, QueryRequest
 from services.store.row_origins import QueryEngine
 from services.store.window_limits import keep_limits
-from services.store.window_rows import WindowRows
+from services.store.window_rows import WindowSelectRows
 from services.store.windowed import BoundWindows, bind_windows
 
 #: clauses that rows are computed for
@@ -45,7 +45,7 @@ class ComputedSelects:
         self._request = request
         self._moment = moment
         #: name of a relation → its rows
-        self._rows: dict[str, WindowRows | PointRows] = {}
+        self._rows: dict[str, WindowSelectRows | PointRows] = {}
 
     @property
     def engines(self) -> Mapping[str, RowEngine]:
@@ -96,7 +96,7 @@ class ComputedSelects:
         timezone = self._request.timezone
         bound = bind_windows(self._queries, statement, select, timezone, self._moment)
         name = self._relations.new_name()
-        self._rows[name] = WindowRows(bound, name, self._moment)
+        self._rows[name] = WindowSelectRows(bound, name, self._moment)
         return _around(select, bound, name)
 
     def _bind_points(self, select: exp.Select, most_rows: int) -> exp.Select:

@@ -7,7 +7,7 @@ from sqlglot import exp
 from penstock.sql.dialect import to_sql
 
 
-class PartitionKeys:
+class WindowPartitionKeys:
     """`nodes` are the keys without their aliases."""
 
     def __init__(self, select: exp.Select) -> None:

@@ -83,7 +83,7 @@ class PlacedRows:
 
 
 @dataclass(frozen=True)
-class TableRows:
+class ScannedRows:
     """The rows of a table that windows are cut from."""
 
     node: Scan

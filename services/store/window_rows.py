@@ -46,7 +46,7 @@ class _History:
         return self.fetch(low, high, tables)
 
 
-class WindowRows:
+class WindowSelectRows:
     """The windows of one select. `node` is what they are in a plan."""
 
     def __init__(self, bound: BoundWindows, relation: str, moment: int) -> None:

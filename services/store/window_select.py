@@ -23,7 +23,7 @@ from penstock.sql.source_names import TIME_ALIASES, WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import function_name
-from services.store.partition_keys import PartitionKeys, canonical_text
+from services.store.partition_keys import WindowPartitionKeys, canonical_text
 from services.store.window_calls import (
     OF_A_SET,
     has_place,
@@ -157,7 +157,7 @@ class _Splitter:
         self._places: dict[str, int] = {}
         #: name in lower case → what it means outside
         self._names: dict[str, exp.Expr] = {}
-        self._keys = PartitionKeys(select)
+        self._keys = WindowPartitionKeys(select)
 
     def split(self) -> SplitSelect:
         items = self._split_items()

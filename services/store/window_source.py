@@ -27,7 +27,7 @@ from penstock.udf import UserFunction
 from services.store.binding import Context
 from services.store.functions import function_name
 from services.store.relation import quote
-from services.store.row_origins import QueryEngine, QueryNames, SubqueryRows, TableRows
+from services.store.row_origins import QueryEngine, QueryNames, ScannedRows, SubqueryRows
 from services.store.scope import RowCondition
 from services.store.translate import query
 
@@ -59,7 +59,7 @@ class WindowSource:
     """
 
     select: exp.Select
-    origin: TableRows | SubqueryRows
+    origin: ScannedRows | SubqueryRows
     view: SchemaView
     database: str
     columns: tuple[Column, ...]
@@ -181,7 +181,7 @@ def _of_table(
     scan = Scan(source.name, source.db, source.alias, relation=name, time=table.time_column)
     return WindowSource(
         select,
-        TableRows(scan, found, condition),
+        ScannedRows(scan, found, condition),
         queries.view(),
         table.database,
         tuple(Column(c.name, c.type) for c in columns),

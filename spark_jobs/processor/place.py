@@ -8,7 +8,7 @@ from penstock import names
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessorPlace:
     """One partition of a topic."""
 
     topic: str

@@ -29,7 +29,7 @@ from spark_jobs.processor.cutter import cut
 from spark_jobs.processor.gap import read_gap
 from spark_jobs.processor.history_filler import HistoryFiller
 from spark_jobs.processor.pending import Pending
-from spark_jobs.processor.place import Place
+from spark_jobs.processor.place import ProcessorPlace
 from spark_jobs.processor.positions import Positions
 from spark_jobs.processor.published import find_published
 from spark_jobs.processor.snapshots import Snapshots
@@ -56,7 +56,7 @@ class PartitionProcessor(ABC):
         first_time: int,
     ) -> None:
         self.worker = worker
-        self.place = Place(topic, topic_id, partition)
+        self.place = ProcessorPlace(topic, topic_id, partition)
         self.log = log.get(__name__, topic=topic, partition=partition)
         files = StateFiles(directory, worker.failpoints)
         owner = uuid.uuid4().hex

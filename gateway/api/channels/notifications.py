@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.api.channel import Channel, Message, RecordKey, Server, text_record
+from gateway.api.channel import ChannelSpec, MessageSpec, RecordKey, ServerSpec, text_record
 from gateway.api.shapes import (
     ANYTHING,
     INTEGER,
@@ -105,29 +105,29 @@ _ATTRIBUTES = text_record(
 )
 
 CHANNELS = (
-    Channel(
+    ChannelSpec(
         "notifySocket",
         None,
-        Server.SOCKET_TARGET,
+        ServerSpec.SOCKET_TARGET,
         "Window events to an address of NOTIFY, over a WebSocket that the mesh opens",
         "A message is confirmed by the pong to the ping behind it; what was not comes again.",
-        sent=(Message("NotifyMessage", "Events of one stream", refer("NotifyMessage")),),
+        sent=(MessageSpec("NotifyMessage", "Events of one stream", refer("NotifyMessage")),),
     ),
-    Channel(
+    ChannelSpec(
         "notifyWebhook",
         None,
-        Server.WEB_TARGET,
+        ServerSpec.WEB_TARGET,
         "Window events to an address of NOTIFY, in POST requests",
         "Any status from 200 to 299 confirms all events of a request; others come again.",
         sent=(
-            Message(
+            MessageSpec(
                 "CloudEvent",
                 "One event",
                 refer("CloudEvent"),
                 content_type=_ONE,
                 headers=_SIGNATURE,
             ),
-            Message(
+            MessageSpec(
                 "CloudEvents",
                 "Several events, in order",
                 array(refer("CloudEvent")),
@@ -136,13 +136,13 @@ CHANNELS = (
             ),
         ),
     ),
-    Channel(
+    ChannelSpec(
         "notifyTopic",
         "{topic}",
-        Server.KAFKA,
+        ServerSpec.KAFKA,
         "Window events into a topic that NOTIFY names",
         sent=(
-            Message(
+            MessageSpec(
                 "CloudEventRecord",
                 "One event",
                 refer("CloudEvent"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.api.channel import Channel, Message, Server
+from gateway.api.channel import ChannelSpec, MessageSpec, ServerSpec
 from gateway.api.shapes import (
     ANYTHING,
     INTEGER,
@@ -39,23 +39,23 @@ SHAPES: dict[str, Shape] = {
     "RowNack": record({"nack": _SEQUENCE, "error": refer("Error")}),
 }
 
-_WINDOW = Message("Window", "The first message: limits", refer("Window"))
-_TEXT_FRAME = Message("RowFrame", "Rows as JSON", refer("RowFrame"))
-_ARROW_FRAME = Message(
+_WINDOW = MessageSpec("Window", "The first message: limits", refer("Window"))
+_TEXT_FRAME = MessageSpec("RowFrame", "Rows as JSON", refer("RowFrame"))
+_ARROW_FRAME = MessageSpec(
     "ArrowFrame",
     "Rows as an Arrow IPC stream, with `penstock.seq`, `penstock.table` and perhaps "
     "`penstock.key` in the metadata of its schema",
     {},
     content_type=ARROW,
 )
-_ACK = Message("RowAck", "A frame's rows are written", refer("RowAck"))
-_NACK = Message("RowNack", "A frame's rows are refused", refer("RowNack"))
+_ACK = MessageSpec("RowAck", "A frame's rows are written", refer("RowAck"))
+_NACK = MessageSpec("RowNack", "A frame's rows are refused", refer("RowNack"))
 
 CHANNELS = (
-    Channel(
+    ChannelSpec(
         "ingest",
         "/v1/ingest",
-        Server.GATEWAY,
+        ServerSpec.GATEWAY,
         "Rows over a WebSocket",
         "With so many frames unanswered as the first message says nothing more is read.",
         received=(_TEXT_FRAME, _ARROW_FRAME),

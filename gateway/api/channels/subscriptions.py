@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.api.channel import Channel, Message, Server
+from gateway.api.channel import ChannelSpec, MessageSpec, ServerSpec
 from gateway.api.operations.errors import SHAPES as ERROR_SHAPES
 from gateway.api.shapes import (
     ANYTHING,
@@ -87,8 +87,8 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def _message(name: str, summary: str) -> Message:
-    return Message(name, summary, refer(name))
+def _message(name: str, summary: str) -> MessageSpec:
+    return MessageSpec(name, summary, refer(name))
 
 
 _ASKED = (
@@ -106,20 +106,20 @@ _TOLD = (
 )
 
 CHANNELS = (
-    Channel(
+    ChannelSpec(
         "subscriptions",
         "/ws",
-        Server.NOTIFIER,
+        ServerSpec.NOTIFIER,
         "Rows and window events, each exactly once by its token",
         "Errors cost only their subscription, and may come at any time.",
         received=_ASKED,
         replies=_REPLIES,
         sent=_TOLD,
     ),
-    Channel(
+    ChannelSpec(
         "follow",
         "/v1/follow",
-        Server.GATEWAY,
+        ServerSpec.GATEWAY,
         "The same for pages of the gateway, and counters of streams",
         "Closed with 1008 after the session has ended, with 1013 when the notifier is away, and "
         "with 1001 when the gateway stops.",

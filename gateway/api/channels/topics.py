@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.api.channel import Channel, Message, RecordKey, Server
+from gateway.api.channel import ChannelSpec, MessageSpec, RecordKey, ServerSpec
 from gateway.api.shapes import Shape
 from penstock import names
 from penstock.catalog.model import TableVersion
@@ -25,7 +25,7 @@ _EXAMPLE = TableVersion(
     (Column("location", ColumnType("VARCHAR", 16)),),
 )
 
-_ROWS = Message(
+_ROWS = MessageSpec(
     "RowBatch",
     "Rows of one table in one partition. The schema is that of an example, `power.meters (ts "
     "TIMESTAMP, current DOUBLE) TAGS (location VARCHAR(16))`; the Schema Registry paths of the "
@@ -36,18 +36,20 @@ _ROWS = Message(
 )
 
 
-def _built_in(name: str, schema: str, summary: str, key: str = "None.") -> Message:
-    return Message(name, summary, avro=_BUILT_IN[schema], content_type=_AVRO, key=RecordKey(key))
+def _built_in(name: str, schema: str, summary: str, key: str = "None.") -> MessageSpec:
+    return MessageSpec(
+        name, summary, avro=_BUILT_IN[schema], content_type=_AVRO, key=RecordKey(key)
+    )
 
 
 _CONTROL = _built_in("Control", "control", "A control record; takes effect at its offset")
 
 
-def _ingestion(name: str, address: str, summary: str, **more: str) -> Channel:
-    return Channel(
+def _ingestion(name: str, address: str, summary: str, **more: str) -> ChannelSpec:
+    return ChannelSpec(
         name,
         address,
-        Server.KAFKA,
+        ServerSpec.KAFKA,
         summary,
         "READ on the database lets a user read, WRITE lets them write. A record that cannot be "
         "used becomes a dead letter.",
@@ -57,11 +59,11 @@ def _ingestion(name: str, address: str, summary: str, **more: str) -> Channel:
     )
 
 
-def _own(name: str, topic: str, summary: str, *messages: Message) -> Channel:
-    return Channel(
+def _own(name: str, topic: str, summary: str, *messages: MessageSpec) -> ChannelSpec:
+    return ChannelSpec(
         name,
         topic,
-        Server.KAFKA,
+        ServerSpec.KAFKA,
         summary,
         "Of the mesh itself: others may not read it where the mesh makes Kafka's rules.",
         sent=messages,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gateway.api.operation import (
     JSON,
-    Answer,
+    AnswerSpec,
     Body,
-    Login,
+    LoginSpec,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     json_answer,
     path_part,
 )
@@ -66,10 +66,12 @@ SHAPES: dict[str, Shape] = {
     ),
     "Ended": record({"ended": described(INTEGER, "How many sessions.")}),
 }
-_TO_PAGE = {308: Answer("The console is at `/`.", headers=("Location",))}
-_FILE: dict[int, Answer] = {
-    200: Answer("The file.", {"*/*": {}}, ("ETag", "Cache-Control")),
-    304: Answer("It is as the caller has it (`If-None-Match`).", headers=("ETag", "Cache-Control")),
+_TO_PAGE = {308: AnswerSpec("The console is at `/`.", headers=("Location",))}
+_FILE: dict[int, AnswerSpec] = {
+    200: AnswerSpec("The file.", {"*/*": {}}, ("ETag", "Cache-Control")),
+    304: AnswerSpec(
+        "It is as the caller has it (`If-None-Match`).", headers=("ETag", "Cache-Control")
+    ),
 }
 
 OPERATIONS: Operations = {
@@ -94,34 +96,34 @@ OPERATIONS: Operations = {
         TAG,
         "Log a browser in, by the link of `penstock login`",
         {
-            303: Answer(
+            303: AnswerSpec(
                 "The session's cookie, and the console; `/?link=ended` for a browser with a link "
                 "that is used or too old.",
                 headers=("Location", "Set-Cookie"),
             )
         },
         "A link is good once.",
-        (Parameter("token", "The link's token.", required=True),),
+        (ParameterSpec("token", "The link's token.", required=True),),
         errors=(401, 503),
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
     ("POST", "/v1/login"): Operation(
         "logIn",
         TAG,
         "Begin a session in a browser",
-        {200: Answer("Who has logged in.", {JSON: refer("Identity")}, ("Set-Cookie",))},
+        {200: AnswerSpec("Who has logged in.", {JSON: refer("Identity")}, ("Set-Cookie",))},
         body=Body({JSON: refer("Credentials")}),
         errors=(400, 401, 403, 413, 415, 429, 500, 503),
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
     ("POST", "/v1/logout"): Operation(
         "logOut",
         TAG,
         "End the session in the caller's cookie, or all of its user",
-        {200: Answer("How many have ended.", {JSON: refer("Ended")}, ("Set-Cookie",))},
+        {200: AnswerSpec("How many have ended.", {JSON: refer("Ended")}, ("Set-Cookie",))},
         body=Body({JSON: refer("LogoutRequest")}, required=False),
         errors=(400, 403, 413, 429, 500, 503),
-        login=Login.OPTIONAL_SESSION,
+        login=LoginSpec.OPTIONAL_SESSION,
     ),
     ("GET", "/v1/whoami"): Operation(
         "whoAmI", TAG, "Tell who asks, and what they may do", json_answer(refer("Identity"))
@@ -130,24 +132,26 @@ OPERATIONS: Operations = {
         "follow",
         TAG,
         "Open a WebSocket for rows, events and counters as they come",
-        {101: Answer("Subscriptions; see asyncapi.json.")},
+        {101: AnswerSpec("Subscriptions; see asyncapi.json.")},
     ),
-    ("GET", "/"): Operation("console", TAG, "Return the console's page", _FILE, login=Login.NOBODY),
+    ("GET", "/"): Operation(
+        "console", TAG, "Return the console's page", _FILE, login=LoginSpec.NOBODY
+    ),
     ("GET", "/console"): Operation(
-        "toConsole", TAG, "Lead to the console", _TO_PAGE, login=Login.NOBODY
+        "toConsole", TAG, "Lead to the console", _TO_PAGE, login=LoginSpec.NOBODY
     ),
     ("GET", "/console/"): Operation(
-        "toConsoleFolder", TAG, "Lead to the console", _TO_PAGE, login=Login.NOBODY
+        "toConsoleFolder", TAG, "Lead to the console", _TO_PAGE, login=LoginSpec.NOBODY
     ),
     ("GET", "/console/{version}/{name}"): Operation(
         "consoleFile",
         TAG,
         "Return a file of the console",
-        {**_FILE, 404: Answer("There is no such file.", {"text/plain": TEXT})},
+        {**_FILE, 404: AnswerSpec("There is no such file.", {"text/plain": TEXT})},
         parameters=(
             path_part("version", "Of the console; changes with its files."),
             path_part("name", "Of the file, with folders."),
         ),
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
 }

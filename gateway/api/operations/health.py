@@ -5,8 +5,8 @@ from __future__ import annotations
 from gateway.api.operation import (
     JSON,
     PLAIN,
-    Answer,
-    Login,
+    AnswerSpec,
+    LoginSpec,
     Operation,
     Operations,
     json_answer,
@@ -129,8 +129,8 @@ def _state(operation: str, summary: str, shape: str) -> Operation:
         operation,
         TAG,
         summary,
-        {200: Answer("Yes.", content), 503: Answer("No.", content)},
-        login=Login.NOBODY,
+        {200: AnswerSpec("Yes.", content), 503: AnswerSpec("No.", content)},
+        login=LoginSpec.NOBODY,
     )
 
 
@@ -143,9 +143,9 @@ HEALTH_PORT: Operations = {
         TAG,
         "Return metrics for Prometheus",
         {
-            200: Answer("Metrics; names are pseudonyms without the key.", {PLAIN: TEXT}),
-            401: Answer("This is not the key of metrics.", {PLAIN: TEXT}),
+            200: AnswerSpec("Metrics; names are pseudonyms without the key.", {PLAIN: TEXT}),
+            401: AnswerSpec("This is not the key of metrics.", {PLAIN: TEXT}),
         },
-        login=Login.METRICS,
+        login=LoginSpec.METRICS,
     ),
 }

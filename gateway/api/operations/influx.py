@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gateway.api.operation import (
-    Answer,
+    AnswerSpec,
     Body,
     ErrorForm,
-    Login,
+    LoginSpec,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     json_answer,
     path_part,
 )
@@ -33,9 +33,9 @@ ABOUT = "What InfluxDB's clients ask. A database is a bucket; a table is a measu
 _FORM = "application/x-www-form-urlencoded"
 _ERRORS = (400, 413, 502, 504)
 _ASKED = (
-    Parameter("q", "Statements of InfluxQL."),
-    Parameter("db", "Database for names without one."),
-    Parameter("epoch", "Unit of times in the answer; texts without it.", one_of(*EPOCHS)),
+    ParameterSpec("q", "Statements of InfluxQL."),
+    ParameterSpec("db", "Database for names without one."),
+    ParameterSpec("epoch", "Unit of times in the answer; texts without it.", one_of(*EPOCHS)),
 )
 _LINKS = record({"self": TEXT})
 
@@ -92,8 +92,8 @@ def _ping(operation: str) -> Operation:
         operation,
         TAG,
         "Tell that the server is there",
-        {204: Answer("It is.", headers=("X-Influxdb-Version",))},
-        login=Login.NOBODY,
+        {204: AnswerSpec("It is.", headers=("X-Influxdb-Version",))},
+        login=LoginSpec.NOBODY,
     )
 
 
@@ -110,12 +110,12 @@ OPERATIONS: Operations = {
         "List databases as buckets",
         json_answer(refer("Buckets")),
         parameters=(
-            Parameter("name", "Only the one of this name."),
-            Parameter("id", "Only the one of this id."),
-            Parameter("offset", "Leave out so many; 0.", INTEGER),
-            Parameter("limit", "At most so many, up to 100; 20.", INTEGER),
-            Parameter("org", "Any: there is one organisation."),
-            Parameter("orgID", "Any: there is one organisation."),
+            ParameterSpec("name", "Only the one of this name."),
+            ParameterSpec("id", "Only the one of this id."),
+            ParameterSpec("offset", "Leave out so many; 0.", INTEGER),
+            ParameterSpec("limit", "At most so many, up to 100; 20.", INTEGER),
+            ParameterSpec("org", "Any: there is one organisation."),
+            ParameterSpec("orgID", "Any: there is one organisation."),
         ),
         form=ErrorForm.INFLUX_2,
     ),
@@ -134,8 +134,8 @@ OPERATIONS: Operations = {
         "List the only organisation, under the name that is asked for",
         json_answer(refer("Organisations")),
         parameters=(
-            Parameter("org", "Its name in the answer."),
-            Parameter("orgID", "Any other than its own finds nothing."),
+            ParameterSpec("org", "Its name in the answer."),
+            ParameterSpec("orgID", "Any other than its own finds nothing."),
         ),
         form=ErrorForm.INFLUX_2,
     ),
@@ -146,13 +146,13 @@ OPERATIONS: Operations = {
         TAG,
         "Tell that the server takes queries and writes, as InfluxDB 2 does",
         json_answer(refer("InfluxHealth")),
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
     ("GET", "/ready"): Operation(
         "influxReady",
         TAG,
         "Tell since when the server runs, as InfluxDB 2 does",
         json_answer(refer("InfluxReady")),
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
 }

@@ -11,7 +11,7 @@ from gateway.api.operation import (
     ErrorForm,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     path_part,
 )
 from gateway.api.shapes import (
@@ -32,8 +32,8 @@ TAG = "points"
 ABOUT = "Points as InfluxDB, OpenTSDB and Prometheus send them. Tables are made as they come."
 _LINES = Body({PLAIN: described(TEXT, "Line protocol.")})
 _ERRORS = (400, 404, 409, 413, 421, 422, 502, 504)
-_PRECISION = Parameter("precision", "Unit of times; ns.", one_of(*EPOCHS))
-_DATABASE = Parameter("db", "Database.", required=True)
+_PRECISION = ParameterSpec("precision", "Unit of times; ns.", one_of(*EPOCHS))
+_DATABASE = ParameterSpec("db", "Database.", required=True)
 _PROTOBUF = "application/x-protobuf"
 
 SHAPES: dict[str, Shape] = {
@@ -48,7 +48,7 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def _influx(operation: str, form: ErrorForm, *parameters: Parameter) -> Operation:
+def _influx(operation: str, form: ErrorForm, *parameters: ParameterSpec) -> Operation:
     return Operation(
         operation,
         TAG,
@@ -67,8 +67,8 @@ def _influx_1(operation: str) -> Operation:
         operation,
         ErrorForm.INFLUX_1,
         _DATABASE,
-        Parameter("rp", "Retention policy; any, as databases have their own."),
-        Parameter("consistency", "Any: writes are always on all in-sync replicas."),
+        ParameterSpec("rp", "Retention policy; any, as databases have their own."),
+        ParameterSpec("consistency", "Any: writes are always on all in-sync replicas."),
     )
 
 
@@ -76,8 +76,8 @@ def _influx_2(operation: str) -> Operation:
     return _influx(
         operation,
         ErrorForm.INFLUX_2,
-        Parameter("bucket", "Database; what stands behind a `/` is ignored.", required=True),
-        Parameter("org", "Any: there is one organisation."),
+        ParameterSpec("bucket", "Database; what stands behind a `/` is ignored.", required=True),
+        ParameterSpec("org", "Any: there is one organisation."),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gateway.api.operation import (
-    Answer,
+    AnswerSpec,
     ErrorForm,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     path_part,
 )
 from gateway.api.shapes import INTEGER, TEXT, Shape, array, described, exactly, record, refer
@@ -33,12 +33,12 @@ _SUBJECT = path_part("subject", "`TOPIC-TABLE`.")
 _VERSION = path_part("version", "Number from 1, `latest` or `-1`.")
 
 
-def _get(operation: str, summary: str, shape: Shape, *path: Parameter) -> Operation:
+def _get(operation: str, summary: str, shape: Shape, *path: ParameterSpec) -> Operation:
     return Operation(
         operation,
         TAG,
         summary,
-        {200: Answer("OK", {ErrorForm.REGISTRY.value[1]: shape})},
+        {200: AnswerSpec("OK", {ErrorForm.REGISTRY.value[1]: shape})},
         parameters=path,
         errors=(404,) if path else (),
         form=ErrorForm.REGISTRY,

@@ -8,11 +8,11 @@ from gateway.api.operation import (
     NOTICE,
     TRACE,
     ZONE,
-    Answer,
+    AnswerSpec,
     Body,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     json_answer,
     path_part,
 )
@@ -59,7 +59,7 @@ OPERATIONS: Operations = {
         "writeRows",
         TAG,
         "Write rows",
-        {200: Answer("They are written.", {JSON: refer("Written")}, (NOTICE,))},
+        {200: AnswerSpec("They are written.", {JSON: refer("Written")}, (NOTICE,))},
         parameters=(*_NAMES, ZONE, IDEMPOTENCY, TRACE),
         body=Body(
             {
@@ -78,7 +78,7 @@ OPERATIONS: Operations = {
         "From Redis: what was written within the last second may be missing.",
         parameters=(
             *_NAMES,
-            Parameter("tbname", "Only these child tables of a supertable.", array(TEXT)),
+            ParameterSpec("tbname", "Only these child tables of a supertable.", array(TEXT)),
         ),
         errors=(404, 413),
     ),
@@ -86,7 +86,7 @@ OPERATIONS: Operations = {
         "ingest",
         TAG,
         "Open a WebSocket for rows",
-        {101: Answer("Frames of rows in, one acknowledgement a frame out; see asyncapi.json.")},
-        parameters=(Parameter("table", "`database.table` for frames that name none."),),
+        {101: AnswerSpec("Frames of rows in, one acknowledgement a frame out; see asyncapi.json.")},
+        parameters=(ParameterSpec("table", "`database.table` for frames that name none."),),
     ),
 }

@@ -9,13 +9,13 @@ from gateway.api.operation import (
     PLAIN,
     TRACE,
     ZONE,
-    Answer,
+    AnswerSpec,
     Body,
     ErrorForm,
-    Login,
+    LoginSpec,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     json_answer,
     path_part,
 )
@@ -146,27 +146,31 @@ _TDENGINE_ANSWER = json_answer(
     "The result; or what is wrong with the statement, which has this status in TDengine's form.",
 )
 _TDENGINE_PARAMETERS = (
-    Parameter("conn_tz", "Time zone; before `tz`."),
+    ParameterSpec("conn_tz", "Time zone; before `tz`."),
     ZONE,
-    Parameter(
+    ParameterSpec(
         "row_with_meta",
         "Rows as objects.",
         one_of("true", "false", "1", "0", "t", "f"),
     ),
-    Parameter("timing", "`true`: tell how long it took.", BOOLEAN),
-    Parameter("req_id", "A number that is the caller's own.", INTEGER),
+    ParameterSpec("timing", "`true`: tell how long it took.", BOOLEAN),
+    ParameterSpec("req_id", "A number that is the caller's own.", INTEGER),
     IDEMPOTENCY,
     TRACE,
 )
 _TEXT_BODY = Body({PLAIN: described(TEXT, "The statement. Any media type is taken for text.")})
 
 
-def _tdengine(operation: str, *path: Parameter) -> Operation:
+def _tdengine(operation: str, *path: ParameterSpec) -> Operation:
     return Operation(
         operation,
         TAG,
         "Run a statement, as TDengine's REST API does",
-        {200: Answer(_TDENGINE_ANSWER[200].description, _TDENGINE_ANSWER[200].content, (NOTICE,))},
+        {
+            200: AnswerSpec(
+                _TDENGINE_ANSWER[200].description, _TDENGINE_ANSWER[200].content, (NOTICE,)
+            )
+        },
         parameters=(*path, *_TDENGINE_PARAMETERS),
         body=_TEXT_BODY,
         errors=(400, 413, 504),
@@ -180,7 +184,7 @@ OPERATIONS: Operations = {
         TAG,
         "Run a statement",
         {
-            200: Answer(
+            200: AnswerSpec(
                 "Its columns and rows.",
                 {
                     JSON: refer("Result"),
@@ -190,7 +194,7 @@ OPERATIONS: Operations = {
             )
         },
         parameters=(
-            Parameter("db", "Database for names without one; the body's comes before it."),
+            ParameterSpec("db", "Database for names without one; the body's comes before it."),
             ZONE,
             IDEMPOTENCY,
             TRACE,
@@ -212,7 +216,7 @@ OPERATIONS: Operations = {
         (path_part("user", "Name of a user."), path_part("password", "Password of that user.")),
         errors=(401, 403, 429, 503),
         form=ErrorForm.TDENGINE,
-        login=Login.NOBODY,
+        login=LoginSpec.NOBODY,
     ),
     ("POST", "/v1/check"): Operation(
         "check",

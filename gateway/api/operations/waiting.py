@@ -5,10 +5,10 @@ from __future__ import annotations
 from gateway.api.operation import (
     JSON,
     Body,
-    Login,
+    LoginSpec,
     Operation,
     Operations,
-    Parameter,
+    ParameterSpec,
     json_answer,
 )
 from gateway.api.shapes import (
@@ -69,8 +69,8 @@ OPERATIONS: Operations = {
         "Return when everything written so far has gone through",
         json_answer(refer("Drained")),
         parameters=(
-            Parameter("db", "Only what was written to this database."),
-            Parameter(
+            ParameterSpec("db", "Only what was written to this database."),
+            ParameterSpec(
                 "depth",
                 "Streams on streams that results have to pass; 1.",
                 {"type": "integer", "minimum": 0, "maximum": MAX_DEPTH},
@@ -91,7 +91,7 @@ OPERATIONS: Operations = {
         json_answer(refer("Revision")),
         body=Body({JSON: refer("Forwarded")}),
         errors=tuple(sorted(set(STATUS.values()))),
-        login=Login.GATEWAY,
+        login=LoginSpec.GATEWAY,
         internal=True,
     ),
 }

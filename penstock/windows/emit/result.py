@@ -17,7 +17,7 @@ import polars as pl
 from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import StreamPlan
 from penstock.windows.emit.few_results import FewLayout
-from penstock.windows.emit.select_list import Selected, SelectList, columns_as_is
+from penstock.windows.emit.select_list import CompiledSelectList, Selected, columns_as_is
 from penstock.windows.emit.target_values import TargetValues
 from penstock.windows.groups.groups import Groups
 from penstock.windows.rows import columnwise
@@ -56,7 +56,7 @@ class Results:
             o.name: (scope.over_windows if windowed else scope.over_rows)(o.sql)
             for o in plan.outputs
         }
-        self._select = SelectList(plan, compiled)
+        self._select = CompiledSelectList(plan, compiled)
         self._values = TargetValues(plan.target)
         as_is = columns_as_is(plan, compiled)
         #: for a few rows, where every column is one of what results are made from

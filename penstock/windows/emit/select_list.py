@@ -29,7 +29,7 @@ class Selected(NamedTuple):
     failed: pl.DataFrame | None
 
 
-class SelectList:
+class CompiledSelectList:
     """The select list of one plan."""
 
     def __init__(self, plan: StreamPlan, compiled: Mapping[str, Compiled]) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 
 from penstock.sql.plan import Column, Output
 from penstock.types import ColumnType
-from penstock.windows.emit.select_list import SelectList, columns_as_is
+from penstock.windows.emit.select_list import CompiledSelectList, columns_as_is
 from penstock.windows.rows.scope import Scope
 from tests.unit.windows.plans import DOUBLE, TIMESTAMP, aggregate, window_plan
 
@@ -33,7 +33,7 @@ WINDOWS = pl.DataFrame({"_wstart": [1, 2, 3], "_a0": [1.0, 300.0, None]})
 
 
 def test_columns_are_the_target_s():
-    made = SelectList(*selecting(START, ("twice", "_a0 * 2", DOUBLE)))
+    made = CompiledSelectList(*selecting(START, ("twice", "_a0 * 2", DOUBLE)))
 
     selected = made.of(WINDOWS)
 
@@ -45,7 +45,7 @@ def test_columns_are_the_target_s():
 
 
 def test_a_value_that_a_cast_loses_is_told_and_null_is_not():
-    made = SelectList(
+    made = CompiledSelectList(
         *selecting(START, ("v", "_a0", DOUBLE), columns=[("t", TIMESTAMP), ("v", TINY)])
     )
 
@@ -69,5 +69,5 @@ def test_a_column_may_have_no_values():
     plan = replace(plan, target=replace(plan.target, column_of=("t", None)))
 
     assert columns_as_is(plan, compiled) == {"t": "_wstart", "v": None}
-    column = SelectList(plan, compiled).of(WINDOWS).columns[1]
+    column = CompiledSelectList(plan, compiled).of(WINDOWS).columns[1]
     assert column.dtype == pl.Float64 and column.to_list() == [None] * 3

@@ -10,7 +10,7 @@ import fastavro
 from jsonschema import Draft7Validator
 
 import schemas
-from gateway.api.channel import Server
+from gateway.api.channel import ServerSpec
 from gateway.api.channels import CHANNELS, SHAPES
 from gateway.api.operations import OPERATIONS
 from penstock import names
@@ -65,11 +65,11 @@ def test_every_schema_is_one() -> None:
 
 def test_every_socket_of_the_gateway_is_a_channel_and_no_other_route() -> None:
     sockets = {path for (_, path), one in OPERATIONS.items() if 101 in one.answers}
-    assert sockets == {one.address for one in CHANNELS if one.server is Server.GATEWAY}
+    assert sockets == {one.address for one in CHANNELS if one.server is ServerSpec.GATEWAY}
 
 
 def test_every_topic_and_avro_schema_is_there() -> None:
-    addresses = {one.address for one in CHANNELS if one.server is Server.KAFKA}
+    addresses = {one.address for one in CHANNELS if one.server is ServerSpec.KAFKA}
     assert set(names.BUILT_IN_TOPICS) <= addresses
     assert names.ingest_topic("{database}") in addresses
     embedded = [m.avro for one in CHANNELS for m in one.messages if m.avro is not None]

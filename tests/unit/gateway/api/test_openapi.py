@@ -13,7 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gateway.api.openapi import statuses_of_errors
-from gateway.api.operation import Login
+from gateway.api.operation import LoginSpec
 from gateway.api.operations import OPERATIONS, SHAPES, TAGS
 from gateway.api.operations.health import HEALTH_PORT
 from gateway.http import STATUS
@@ -52,10 +52,10 @@ async def test_who_may_ask_is_as_described(gateway: WholeGateway) -> None:
             method, re.sub(r"\{\w+\}", "x", path), allow_redirects=False
         )
         text = await answer.text()
-        if operation.login is Login.USER:
+        if operation.login is LoginSpec.USER:
             assert answer.status == 401, (method, path, text)
             assert "WWW-Authenticate" in answer.headers
-        elif operation.login is Login.GATEWAY:
+        elif operation.login is LoginSpec.GATEWAY:
             assert answer.status == 403, (method, path, text)
         elif 401 not in operation.errors:
             assert answer.status not in (401, 403), (method, path, text)

@@ -4,17 +4,17 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from services.store.partition_keys import PartitionKeys
+from services.store.partition_keys import WindowPartitionKeys
 
 
 def expression(text: str) -> exp.Expr:
     return sqlglot.select(text).expressions[0]
 
 
-def keys(*texts: str) -> PartitionKeys:
+def keys(*texts: str) -> WindowPartitionKeys:
     made = sqlglot.select("count(*)")
     made.set("partition_by", exp.Partition(expressions=[expression(text) for text in texts]))
-    return PartitionKeys(made)
+    return WindowPartitionKeys(made)
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_an_alias_is_a_name_of_its_key():
 
 
 def test_without_partition_by_nothing_is_a_key():
-    found = PartitionKeys(sqlglot.select("site"))
+    found = WindowPartitionKeys(sqlglot.select("site"))
     assert found.nodes == [] and not found.has(expression("site")) and not found.has_name("site")

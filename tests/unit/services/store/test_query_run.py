@@ -29,7 +29,7 @@ from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import ResolvedTable
 from services.store.table_source import TableSource
 from services.store.user_functions import register
-from services.store.window_rows import WindowRows
+from services.store.window_rows import WindowSelectRows
 from services.store.window_select import column_name
 from services.store.windowed import bind_windows
 from tests.unit.services.store.kit import (
@@ -336,7 +336,7 @@ def test_windows_need_only_tables_of_a_query(asking: Asking) -> None:
     assert bound.shown == ["s", "age"]
     sums, ages = (column_name(position) for position in range(2))
     assert [str(c.type) for c in bound.columns.columns if c.name == sums] == ["BIGINT"]
-    rows = WindowRows(bound, "windows", 10 * 10**9)
+    rows = WindowSelectRows(bound, "windows", 10 * 10**9)
     rows.place(Tables())
     rows.fill(Tables(), compute=True)
     assert frames["windows"][sums].to_list() == [1, 5]
