@@ -23,6 +23,7 @@ from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.windows.rows import columnwise
 from spark_jobs.input import Records
+from spark_jobs.processor.json_rows import json_rows
 from spark_jobs.processor.placement import Placement
 from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.route import Taken
@@ -273,9 +274,7 @@ class Intake:
 
     def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
-            sample = (
-                part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset").write_ndjson().encode()
-            )
+            sample = json_rows(part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset"))
             came = int(part["_now"][0]) * 1000 // TICKS_PER_SECOND[table.precision]
             reason_of_all = f"{part.height} rows: {reason}"
             self._processor.post(

@@ -15,6 +15,7 @@ from penstock.errors import SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from spark_jobs.output import Outbox
+from spark_jobs.processor.json_rows import json_rows
 from spark_jobs.processor.stats import Stats
 from spark_jobs.worker import Worker
 
@@ -101,7 +102,7 @@ class StreamOutput:
         `information_schema.ins_late_rows` shows them.
         """
         self._stats.late += rows.height
-        lines = _json_lines(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True)
+        lines = json_rows(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True)
         came = int(rows["_now"][0])
         while lines:
             size = 0
@@ -142,7 +143,7 @@ class StreamOutput:
             else pl.lit(0, dtype=pl.Int64).alias("_now")
         )
         for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
-            sample = _json_lines(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
+            sample = json_rows(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
             self._post_dead_letter(
                 "E_EXPRESSION",
                 f"{part.height} rows failed: {part['_reason'][0]}",
@@ -160,8 +161,3 @@ class StreamOutput:
             self._topic, self._partition, offset, "stream", code, reason, time, self._id, value
         )
         self._outbox.post(names.DEAD_LETTER, encode(dead_letter), partition=0)
-
-
-def _json_lines(rows: pl.DataFrame) -> bytes:
-    """Rows for people to read: JSON has no bytes, so those are hex, as in SQL."""
-    return rows.with_columns(pl.col(pl.Binary).bin.encode("hex")).write_ndjson().encode()

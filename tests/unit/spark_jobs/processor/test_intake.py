@@ -192,6 +192,19 @@ def test_rows_too_far_ahead_of_their_arrival_are_buried(taken):
     assert "more than 1m ahead" in letter.reason
 
 
+def test_bytes_of_a_row_that_is_buried_are_told_in_hex(taken):
+    columns = (Column("ts", ColumnType("TIMESTAMP")), Column("b", ColumnType("VARBINARY", 8)))
+    table = replace(SOURCE, versions=(TableVersion(100, columns, ()),))
+    taken.catalog.put(table)
+    taken.catalog.put(Database(5, "db", partitions=1, max_ahead=Duration(1, "m")))
+    frame = pl.DataFrame({"tbname": ["t1"], "ts": [T0 + 60_001], "b": [b"\x00\xff"]})
+    [(_, value)] = TableCodec(table).encode_partitioned(frame, 1)
+    assert taken.intake.take(_records(value)) == []
+    [letter] = taken.letters()
+    assert letter.code == "E_TOO_FAR_AHEAD"
+    assert json.loads(letter.value or b"")["b"] == "00ff"
+
+
 # -------------------------------------------------------------------- records nobody reads
 
 
