@@ -108,7 +108,7 @@ class RemoteTable(Live):
     @property
     def stale(self) -> bool:
         """True while its rows are not those of this moment."""
-        return self.state != "live"
+        return self._status.stale
 
     @property
     def status(self) -> dict[str, Any]:

@@ -27,6 +27,11 @@ class MirrorStatus:
         self.updated_at = 0.0
 
     @property
+    def stale(self) -> bool:
+        """True while the rows here are not those of this moment."""
+        return self.state != "live"
+
+    @property
     def has_ended(self) -> bool:
         return self.state in ("failed", "closed")
 
@@ -59,7 +64,7 @@ class MirrorStatus:
     def to_dict(self) -> dict[str, Any]:
         return {
             "state": self.state,
-            "stale": self.state != "live",
+            "stale": self.stale,
             "reconnects": self.reconnects,
             "updated_at": self.updated_at,
             "error": None if self.error is None else self.error.to_dict(),
