@@ -6,8 +6,8 @@ What is computed where the rows are is `penstock.link.pushdown`'s matter. Refuse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +21,15 @@ from penstock.outbound.reach import Outbound
 
 #: virtual columns: where in the other side's log a row stands
 _PLACES = {"_tp_sn": pa.int64(), "_tp_shard": pa.int32()}
+
+
+@dataclass(frozen=True)
+class FarRows:
+    """Rows of another deployment that a query needs: those that meet the conditions."""
+
+    entry: External
+    columns: tuple[str, ...]
+    conditions: tuple[exp.Expr, ...]
 
 
 class ExternalRows:
@@ -51,13 +60,12 @@ class ExternalRows:
         )
         return self._links.query(replicas, text, first.remote_database, timezone)
 
-    def rows(
-        self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], timezone: str
-    ) -> pa.Table:
-        """`tbname` and the columns of the rows of every shard that meet the conditions; times
-        without a zone, as DuckDB has them.
+    def rows(self, far: FarRows, timezone: str) -> pa.Table:
+        """`tbname` and the columns of the rows of every shard; times without a zone, as DuckDB has
+        them.
         """
-        sql = pushdown.rows(entry, columns, conditions)
+        entry = far.entry
+        sql = pushdown.rows(entry, far.columns, far.conditions)
         shards = external.addresses(
             entry, self._data_dir, self._outbound.reach(entry.maker, link=True)
         )
@@ -68,7 +76,7 @@ class ExternalRows:
         kinds = _PLACES | {
             c.name: c.type.arrow(entry.precision) for c in (*entry.columns, *entry.tags)
         }
-        wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in columns)]
+        wanted = [("tbname", pa.string()), *((c, _naive(kinds[c])) for c in far.columns)]
         return pa.concat_tables([part.cast(pa.schema(wanted)) for part in parts])
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from penstock.sql.statements import Query
 from services.store.binding import columns_of
 from services.store.child_tags import rows_of_tags
 from services.store.execution import Execution
-from services.store.external_rows import ExternalRows
+from services.store.external_rows import ExternalRows, FarRows
 from services.store.plans import Reading
 from services.store.relation import PLACES, quote
 from services.store.resolve import ResolvedTable
@@ -83,6 +83,8 @@ class QueryRelations:
         self._rows: dict[str, str] = {}
         #: relation that is named before it has rows → its columns
         self._named: dict[str, TableColumns] = {}
+        #: relation → its rows in another deployment, which are not here yet
+        self._far: dict[str, FarRows] = {}
         #: whether relations have rows that no other run of the query may see
         self.holds_rows = False
         #: False: the query is only explained
@@ -146,7 +148,7 @@ class QueryRelations:
             return self._place_tags(name, found, select, scan)
         if found.external is not None:
             needed = pushdown.find_needs_of_plan(found.external, plan, select, scan)
-            rows = self._fetch_external(name, found, *needed)
+            rows = self._name_far(name, found, *needed)
         else:
             where = select.where if select.source is scan else None
             condition = RowCondition(where, scan.name, self._request.timezone)
@@ -181,7 +183,7 @@ class QueryRelations:
             prefix: of the names under which its rows are registered.
         """
         if found.external is not None:
-            return self._fetch_external(
+            return self._name_far(
                 prefix, found, [c.name for c in (*found.table.columns, *found.table.tags)], []
             )
         places = tuple(self._places(found.table))
@@ -197,14 +199,21 @@ class QueryRelations:
             & PLACES.keys() - own
         )
 
-    def _fetch_external(
+    def fetch_far(self) -> None:
+        """Bring the rows here that the query needs of other deployments."""
+        for name, far in self._far.items():
+            assert self._external_rows is not None
+            rows = self._external_rows.rows(far, self._request.timezone)
+            self._engine.con.register(name, rows)
+
+    def _name_far(
         self,
         prefix: str,
         found: ResolvedTable,
         columns: Sequence[str],
         conditions: Sequence[exp.Expr],
     ) -> str:
-        """Bring rows here from another deployment; return their SQL."""
+        """Return the SQL of rows of another deployment, which `fetch_far` brings here."""
         if not self.computes:
             raise SqlSemanticError(
                 f"{found.table.database}.{found.table.name} is of another deployment",
@@ -213,11 +222,9 @@ class QueryRelations:
             )
         entry = found.external
         name = f"{prefix}_far"
-        assert self._external_rows is not None and entry is not None
+        assert entry is not None
         columns = [*columns, *self._places(found.table)]
-        self._engine.con.register(
-            name, self._external_rows.rows(entry, columns, conditions, self._request.timezone)
-        )
+        self._far[name] = FarRows(entry, tuple(columns), tuple(conditions))
         types = {
             c.name: duck_type(c.type.kind, entry.precision, str(c.type))
             for c in (*entry.columns, *entry.tags)

@@ -106,6 +106,7 @@ class QueryRun:
         if answer is not None:
             return answer
         done = self._translated = self._translate()
+        self._relations.fetch_far()
         with self._execution.failures():
             self._computed.fill(done.placed)
         return self._execution.answer(done.text, done.outputs)

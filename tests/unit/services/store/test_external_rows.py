@@ -16,7 +16,7 @@ from penstock.outbound.reach import Reach
 from penstock.sql.parser import parse_one
 from penstock.sql.statements import Query
 from services.store import external_rows
-from services.store.external_rows import ExternalRows
+from services.store.external_rows import ExternalRows, FarRows
 from tests.unit.services.store.kit import COLUMNS, DATABASE, PLAIN, MemoryStore
 
 FAR = External(40, "d", "far", "penstock", (("h1:1", "h2:1"),), "rd", "rt", COLUMNS, maker="ann")
@@ -77,7 +77,7 @@ def test_external_streams_are_found_also_by_a_view_that_writes_one(
 def test_each_shard_is_asked_for_its_rows(tmp_path: Path, links: Links) -> None:
     asking = Asking(tmp_path)
     condition = exp.GT(this=exp.column("v"), expression=exp.Literal.number(1))
-    found = asking.rows.rows(SPLIT, ["ts", "v"], [condition], "Asia/Shanghai")
+    found = asking.rows.rows(FarRows(SPLIT, ("ts", "v"), (condition,)), "Asia/Shanghai")
     assert found.num_rows == 2
     assert found.schema.field("ts").type == pa.timestamp("ms"), "as DuckDB has times"
     assert found.schema.names == ["tbname", "ts", "v"]
@@ -96,7 +96,7 @@ def test_who_made_it_says_where_it_may_go_and_its_password_is_in_a_file(
         links, "query", lambda replicas, *rest: seen.extend(r.password for r in replicas) or TABLE
     )
     asking = Asking(tmp_path)
-    asking.rows.rows(FAR, ["ts", "v"], [], "UTC")
+    asking.rows.rows(FarRows(FAR, ("ts", "v"), ()), "UTC")
     assert seen == ["secret", "secret"]
     assert asking.makers == [("ann", True)]
 

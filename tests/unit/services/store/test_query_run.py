@@ -5,7 +5,7 @@ elsewhere.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from penstock.sql.plan import Duration
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
-from services.store.external_rows import as_table
+from services.store.external_rows import FarRows, as_table
 from services.store.images import Images
 from services.store.query_run import QueryRequest, QueryRun
 from services.store.resolve import ResolvedTable
@@ -59,7 +59,7 @@ class Far:
 
     def __init__(self, *entries: External) -> None:
         self.entries = entries
-        self.asked: list[tuple[str, Sequence[str], list[str]]] = []
+        self.asked: list[tuple[str, tuple[str, ...], list[str]]] = []
         self.answer: pa.Table | None = None
 
     def find(self, database: str, name: str) -> External | None:
@@ -68,10 +68,8 @@ class Far:
     def whole(self, tree: exp.Query, database: str, timezone: str) -> pa.Table | None:
         return self.answer
 
-    def rows(
-        self, entry: External, columns: Sequence[str], conditions: Sequence[exp.Expr], zone: str
-    ) -> pa.Table:
-        self.asked.append((entry.name, list(columns), [c.sql() for c in conditions]))
+    def rows(self, far: FarRows, zone: str) -> pa.Table:
+        self.asked.append((far.entry.name, far.columns, [c.sql() for c in far.conditions]))
         times = pa.array([1_000, 2_000], pa.timestamp("ms"))
         known = {
             "ts": times,
@@ -80,7 +78,7 @@ class Far:
             "_tp_sn": [1, 2],
             "_tp_shard": [0, 0],
         }
-        return pa.table({"tbname": ["rt", "rt"]} | {c: known[c] for c in columns})
+        return pa.table({"tbname": ["rt", "rt"]} | {c: known[c] for c in far.columns})
 
 
 class Asking(MemoryStore):
@@ -404,6 +402,13 @@ def test_external_streams_give_what_a_query_needs_of_them(asking: Asking) -> Non
     assert conditions == ["f.v > 1"]
 
 
+def test_nobody_is_asked_for_a_query_that_is_wrong(asking: Asking) -> None:
+    asking.far = Far(FAR)
+    sql = "SELECT f.v FROM far f JOIN plain p ON f.ts = p.ts WHERE TIMESTAMP 'noon' < p.ts"
+    assert "'noon' is no time" in str(refusal(lambda: asking.rows(sql)))
+    assert asking.far.asked == []
+
+
 def test_places_in_the_other_log_come_when_they_are_named(asking: Asking) -> None:
     asking.far = Far(FAR)
     sql = "SELECT f._tp_sn FROM far f JOIN plain p ON f.ts = p.ts ORDER BY 1"
@@ -415,7 +420,7 @@ def test_windows_over_an_external_stream_read_all_of_it(asking: Asking) -> None:
     asking.far = Far(FAR)
     assert asking.rows("SELECT sum(v) AS s FROM far INTERVAL(1h)") == [(11,)]
     ((_, columns, conditions),) = asking.far.asked
-    assert (columns, conditions) == (["ts", "v", "w"], [])
+    assert (columns, conditions) == (("ts", "v", "w"), [])
 
 
 def test_a_query_of_one_deployment_is_answered_there(asking: Asking) -> None:
