@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import takewhile
 
 from penstock.feeds.slices import Slice
 
@@ -42,7 +43,9 @@ class _Ring:
     def since(self, offset: int) -> list[Slice] | None:
         if offset < self.floor:
             return None
-        return [s for s in self.slices if s.next > offset]
+        # those who listen wait for the newest, and the ring may hold a hundred thousand
+        newest_first = takewhile(lambda piece: piece.next > offset, reversed(self.slices))
+        return [*newest_first][::-1]
 
 
 class FeedMemory:

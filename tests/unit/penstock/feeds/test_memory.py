@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.feeds.memory import FeedMemory
+from penstock.feeds.slices import Slice
 
 from .kit import piece
 
@@ -51,3 +54,19 @@ def test_only_young_slices_keep_what_was_made_of_them() -> None:
     assert len(made) == 8
     slices[0].share("rows", lambda: made.append(1))
     assert len(made) == 9
+
+
+def test_who_waits_for_the_newest_looks_at_nothing_older(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = FeedMemory({0: 0}, 1 << 20)
+    memory.add(piece([b"x"], first=i) for i in range(1_000))
+    looked_at: list[int] = []
+
+    def look(one: Slice) -> int:
+        looked_at.append(one.first)
+        return one.batch.next_offset
+
+    monkeypatch.setattr(Slice, "next", property(look))
+    found = memory.since(0, 998)
+
+    assert found is not None and [s.first for s in found] == [998, 999]
+    assert looked_at == [999, 998, 997]
