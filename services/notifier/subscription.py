@@ -8,7 +8,7 @@ token sees every row or event exactly once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,10 +134,9 @@ def _text(rows: pl.DataFrame, form: RowForm) -> str:
 def _decode(piece: Slice, table: Table) -> _Rows:
     """Rows of *table* in a slice, as clients get them."""
     values = piece.batch.values
-    ids = piece.ids
     frames = []
     stamps = []
-    for schema_id, indexes in _runs(ids, np.flatnonzero(np.isin(ids, table.schema_ids))):
+    for schema_id, indexes in _runs(piece.ids.tolist(), table.schema_ids):
         decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])
         place = np.asarray(indexes, dtype=np.uint32)
         stamps += [
@@ -146,11 +145,12 @@ def _decode(piece: Slice, table: Table) -> _Rows:
         ]
         rows = without_clears(decoded.rows)
         at = pl.Series("_at", place[rows["_record"].to_numpy()], dtype=pl.UInt32)
-        frames.append(rows.drop("_record", "_write").with_columns(at))
+        frames.append(rows.select(*_readable(rows, table), at))
     if not frames:
         return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [])
-    rows = pl.concat(frames)
-    return _Rows(_readable(rows, table), rows["_at"], stamps)
+    rows = pl.concat(frames) if len(frames) > 1 else frames[0]
+    at = rows.drop_in_place("_at")
+    return _Rows(rows, at, stamps)
 
 
 class EventSubscription:
@@ -216,18 +216,20 @@ def _events(piece: Slice) -> Iterator[_FoundEvents]:
             continue
 
 
-def _runs(ids: Any, indexes: Any) -> list[tuple[int, list[int]]]:
-    """Consecutive wanted records of one schema id, in order."""
+def _runs(ids: Sequence[int], wanted: Container[int]) -> list[tuple[int, list[int]]]:
+    """Consecutive records of one schema id, in order; only those of *wanted* ids."""
     runs: list[tuple[int, list[int]]] = []
-    for i in indexes.tolist():
-        if runs and runs[-1][0] == ids[i]:
+    for i, schema_id in enumerate(ids):
+        if schema_id not in wanted:
+            continue
+        if runs and runs[-1][0] == schema_id:
             runs[-1][1].append(i)
         else:
-            runs.append((int(ids[i]), [i]))
+            runs.append((schema_id, [i]))
     return runs
 
 
-def _readable(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
+def _readable(rows: pl.DataFrame, table: Table) -> list[pl.Expr]:
     """Columns as JSON can have them; `op` says upsert, delete or merge. Times stay ticks of the
     table's precision.
     """
@@ -245,4 +247,4 @@ def _readable(rows: pl.DataFrame, table: Table) -> pl.DataFrame:
             made.append(pl.col(column.name).cast(pl.String))
         else:
             made.append(pl.col(column.name))
-    return rows.select(made)
+    return made
