@@ -208,6 +208,8 @@ class KnownQuery:
     tables: Mapping[tuple[str, str], ResolvedTable]
     #: literals whose values it is given at each run
     free: tuple[FreeLiteral, ...] = ()
+    #: names of the child table that stands for all of its supertable; see `child_texts`
+    child: tuple[str, str] | None = None
 
     def values(self, asked: AskedText) -> tuple[Value, ...] | None:
         """Return the values of the free literals in a text; None: the plan is not for them."""
@@ -223,6 +225,8 @@ class Plans:
         self._lock = threading.Lock()
         #: shape → which literals are free
         self._free: OrderedDict[PlanKey, tuple[FreeLiteral, ...]] = OrderedDict()
+        #: shapes whose plans are of one child table each
+        self._apart: OrderedDict[PlanKey, bool] = OrderedDict()
         #: None: it came once, or cannot be remembered
         self._known: OrderedDict[PlanKey, KnownQuery | None] = OrderedDict()
 
@@ -246,6 +250,16 @@ class Plans:
         """Remember which literals of a text are free."""
         with self._lock:
             _put(self._free, asked.shape, free)
+
+    def keep_apart(self, shared: AskedText) -> None:
+        """Remember that a text of a child table has a plan of that child table alone."""
+        with self._lock:
+            _put(self._apart, shared.shape, True)
+
+    def are_apart(self, shared: AskedText) -> bool:
+        """Tell if each child table has a plan of its own for a text."""
+        with self._lock:
+            return shared.shape in self._apart
 
     def came_before(self, key: PlanKey) -> bool:
         """Tell if a text came before; from now on it did."""

@@ -27,6 +27,7 @@ from penstock.sql.bound_texts import has_placeholders
 from penstock.sql.parser import read
 from penstock.sql.source import Source
 from penstock.sql.statements import Explain, Query
+from services.store.child_texts import AskedQuery
 from services.store.engine_errors import explain_call
 from services.store.execution import Execution
 from services.store.free_literals import FreeLiteral, Value, find_free, put_numbers
@@ -99,8 +100,7 @@ class Queries:
         Raises:
             SqlError: not one SELECT, unknown names, wrong types.
         """
-        revision = self._resolver.revision
-        asked = asked_text(sql, database, timezone, revision, parameters)
+        asked = self._asked(sql, database, timezone, parameters)
         known = None if asked is None else self._find(asked)
         if known is not None:
             table, read_to = self._run_known(
@@ -145,16 +145,30 @@ class Queries:
         found = self._resolver.find(database, name)
         return None if found is None else found.table
 
-    def _find(self, asked: AskedText) -> tuple[KnownQuery, tuple[Value, ...]] | None:
+    def _asked(
+        self, sql: str, database: str, timezone: str, parameters: Parameters | None
+    ) -> AskedQuery | None:
+        """Return a text as its plan is found by it; None: it has none."""
+        text = asked_text(sql, database, timezone, self._resolver.revision, parameters)
+        if text is None:
+            return None
+        asked = AskedQuery.of(text, self._resolver.find)
+        alone = asked.child is not None and self._plans.are_apart(asked.text)
+        return AskedQuery(text) if alone else asked
+
+    def _find(self, asked: AskedQuery) -> tuple[KnownQuery, tuple[Value, ...]] | None:
         """Return the plan of a query whose names mean what they meant when it was made, and the
         values that it is run with.
         """
-        known = self._plans.find(asked)
-        values = None if known is None else known.values(asked)
+        known = self._plans.find(asked.text)
+        values = None if known is None else known.values(asked.text)
         if known is None or values is None:
             return None
-        find = self._resolver.find
-        same = all(find(*names) == found for names, found in known.tables.items())
+        known = asked.fit(known)
+        same = all(
+            names == asked.names or self._resolver.find(*names) == found
+            for names, found in known.tables.items()
+        )
         return (known, values) if same else None
 
     def _run_known(
@@ -185,7 +199,7 @@ class Queries:
         return table, execution.positions
 
     def _run_new(
-        self, request: QueryRequest, asked: AskedText | None
+        self, request: QueryRequest, asked: AskedQuery | None
     ) -> tuple[pa.Table, dict[str, int]]:
         with self._engine(lambda: request.statement) as engine:
             run = self._run_of(request, engine)
@@ -196,12 +210,13 @@ class Queries:
             self._remember(request, asked, run)
         return table, run.positions
 
-    def _remember(self, request: QueryRequest, asked: AskedText, run: QueryRun) -> None:
+    def _remember(self, request: QueryRequest, query: AskedQuery, run: QueryRun) -> None:
         """Keep the plan of a query that came before.
 
         Args:
             run: of the query, which is answered.
         """
+        asked = query.text
         free = self._plans.free_in(asked)
         if free is None:
             free = find_free(request.statement.query, asked.text, run.table_named)
@@ -216,7 +231,11 @@ class Queries:
             # its values decide more than which rows there are
             self._plans.note_free(asked, ())
             known = own
-        self._plans.keep(asked.key(known.free), known)
+        shared = query.share(known)
+        if shared is None:
+            self._plans.keep_apart(asked)
+        else:
+            self._plans.keep(asked.key(known.free), shared)
 
     def _plan_for_all(
         self,
