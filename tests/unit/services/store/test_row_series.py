@@ -310,7 +310,7 @@ def test_selects_in_each_other_are_as_many_as_can_be_printed(asking: Asking) -> 
 def test_rows_of_another_deployment_come_with_what_orders_them(asking: Asking) -> None:
     asking.far = Far(replace(FAR, key_column="w"))
     assert asking.rows("SELECT csum(v) FROM far") == [(5,), (11,)]
-    assert asking.far.asked == [("far", ["ts", "v", "w"], [])]
+    assert asking.far.asked == [("far", ("ts", "v", "w"), [])]
 
 
 def test_a_table_says_what_tells_its_rows_apart() -> None:
