@@ -25,6 +25,7 @@ from gateway.websocket import from_binary, from_text
 from gateway.wires import lines, puts, remote_write
 from gateway.wires.influxql import parser as influxql
 from penstock.client.wire import to_stream
+from penstock.codec import compatibility
 from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
 from penstock.foreign.avro import parse, row_of
@@ -128,6 +129,14 @@ def _avro() -> tuple[Callable[[bytes], Any], bytes]:
     return lambda data: row_of(data, schema), sink.getvalue()
 
 
+def _compare(data: bytes) -> None:
+    """Compare a schema of the registry's clients with one of ours."""
+    ours = compatibility.parse(json.dumps(_AVRO))
+    theirs = compatibility.parse(_text(data))
+    compatibility.check("FULL", theirs, [ours])
+    compatibility.is_same(theirs, ours)
+
+
 def _text(data: bytes) -> str:
     return data.decode(errors="surrogateescape")
 
@@ -192,6 +201,7 @@ def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [pa.Codec("snappy").compress(SERIES * 3, asbytes=True)],
         ),
         "remote write unpacked": (remote_write.points, [SERIES * 3]),
+        "sent schema": (_compare, [json.dumps(_AVRO).encode()]),
         "token": (
             lambda data: Cursor.from_token(_text(data)),
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],

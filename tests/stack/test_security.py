@@ -105,6 +105,16 @@ OTHERS = [
     ("GET", "/v1/whoami"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
+    ("POST", "/subjects/in.plant-meters"),
+    ("POST", "/subjects/in.plant-meters/versions"),
+    ("POST", "/compatibility/subjects/in.plant-meters/versions"),
+    ("POST", "/compatibility/subjects/in.plant-meters/versions/latest"),
+    ("GET", "/config/in.plant-meters"),
+    ("PUT", "/config"),
+    ("DELETE", "/config"),
+    ("PUT", "/config/in.plant-meters"),
+    ("DELETE", "/config/in.plant-meters"),
+    ("PUT", "/mode"),
     ("POST", "/v1/drain?db=plant"),
 ]
 
