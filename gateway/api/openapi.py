@@ -17,8 +17,8 @@ from gateway.api.operations import OPERATIONS, SHAPES, TAGS
 from gateway.api.operations.health import HEALTH_PORT
 from gateway.api.shapes import unless_empty
 from gateway.forward import HEADER
-from gateway.guard import COOKIE
 from gateway.http import STATUS, TDENGINE_STATUS
+from penstock.auth.cookies import COOKIE
 from penstock.auth.login import PASSWORD_PARAMETER, USER_PARAMETER
 
 Document = dict[str, Any]
