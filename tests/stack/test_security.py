@@ -122,6 +122,7 @@ OTHERS = [
 #: of the wires, those that are about no table
 OTHER_WIRES = [
     ("POST", "/api/v1/write?db=plant"),
+    ("POST", "/v1/metrics?db=plant"),
     ("GET", "/query?q=SHOW+DATABASES"),
     ("GET", "/api/v2/buckets"),
     ("GET", "/api/v2/buckets/0000000000000001"),

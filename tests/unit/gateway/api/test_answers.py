@@ -13,6 +13,8 @@ from tests.unit.gateway.api.kit import KEY, WholeGateway
 _ROW = {"tbname": "m1", "ts": "2026-03-01T00:00:00Z", "v": 1.5, "site": "n"}
 _LINE = "cpu,host=a v=1 1772355600000000000"
 _SCHEMA = {"schema": '"int"'}
+_UNTAKEN = {"name": "s", "summary": {"dataPoints": [{}]}}
+_METRICS = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [_UNTAKEN]}]}]}
 #: name of an operation, its request, and the status of the answer
 ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("query", "POST", "/v1/query?db=plant", {"data": "SELECT * FROM meters"}, 200),
@@ -66,6 +68,9 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("openTsdbPutTelnet", "POST", "/opentsdb/v1/put/telnet/plant", {"data": "t"}, 400),
     ("prometheusWrite", "POST", "/api/v1/write?db=plant", {"data": b"\0"}, 204),
     ("prometheusWrite", "POST", "/api/v1/write", {"data": b""}, 400),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"json": _METRICS}, 200),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"json": []}, 400),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"data": "x"}, 415),
     ("influxQuery", "GET", "/query?db=plant&q=SELECT+*+FROM+cpu&epoch=s", {}, 200),
     ("influxQuery", "GET", "/query?q=SELECT", {}, 400),
     ("influxQuery", "GET", "/query", {}, 400),
