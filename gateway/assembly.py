@@ -23,7 +23,9 @@ from gateway.information.schema import Information
 from gateway.ingest import RowRoutes
 from gateway.intake import WriteIntake
 from gateway.latest import LatestRoutes
-from gateway.registry import SchemaRegistryRoutes
+from gateway.registry.levels import SubjectLevels
+from gateway.registry.routes import SchemaRegistryRoutes
+from gateway.registry.subjects import VisibleSubjects
 from gateway.rest import SqlRoutes
 from gateway.select import StoreClient
 from gateway.settings import GatewaySettings
@@ -124,7 +126,7 @@ class GatewayParts:
             LatestRoutes(self._intake, backends.redis),
             self.socket,
             self._make_wires(),
-            SchemaRegistryRoutes(backends.catalog, self._access),
+            self._make_registry(),
             self.ddl.drain,
             TokenRoutes(login, self._executor),
             ApiDocuments(_version()),
@@ -147,6 +149,13 @@ class GatewayParts:
             self._access,
             self._clock,
             self._settings.max_body,
+        )
+
+    def _make_registry(self) -> SchemaRegistryRoutes:
+        catalog = self.backends.catalog
+        return SchemaRegistryRoutes(
+            VisibleSubjects(catalog, self._access),
+            SubjectLevels(catalog, self._access, self.ddl.definer, self.forwarder),
         )
 
     def _make_statements(self) -> tuple[Executor, StatementChecker]:

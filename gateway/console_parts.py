@@ -8,7 +8,6 @@ from aiohttp import web
 
 from gateway.backends import Backends
 from gateway.check import CheckRoutes
-from gateway.cookies import CookieSessions
 from gateway.dead_letters import DeadLetterReader
 from gateway.follow import FollowSocket
 from gateway.guard import RequestGuard
@@ -20,6 +19,7 @@ from gateway.settings import GatewaySettings
 from gateway.statements.checking import StatementChecker
 from gateway.stream_counters import CounterRoutes, StreamSampler
 from penstock.auth.access import Access
+from penstock.auth.cookies import CookieSessions
 from penstock.auth.login import Login
 from penstock.runtime import tls
 from penstock.runtime.clock import Clock

@@ -95,6 +95,13 @@ class Forwarder:
             address, {"widen": {"database": database, "table": table, **parts}, "user": user}
         )
 
+    async def compatibility(
+        self, address: str, user: str, table_id: int, level: str | None
+    ) -> None:
+        """Have a level of the schema registry set at *address*, or (None) cleared."""
+        asked = {"table": table_id, "level": level}
+        await self._send(address, {"compatibility": asked, "user": user})
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()

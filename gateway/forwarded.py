@@ -7,6 +7,7 @@ from typing import Any
 from gateway.ddl import growth
 from gateway.ddl.definer import Definer
 from gateway.forward import column_from_json
+from gateway.registry import levels
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
 
@@ -19,7 +20,8 @@ class ForwardedDefinitions:
         self._definer = definer
 
     async def run(self, body: dict[str, Any]) -> None:
-        """Run a statement, or widen a table, for the user that *body* names.
+        """Run a statement, widen a table or set a level of the schema registry, for the user that
+        *body* names.
 
         Raises:
             PenstockError: it is refused.
@@ -27,6 +29,9 @@ class ForwardedDefinitions:
         user = str(body.get("user", ""))
         if "widen" in body:
             await self._grow_table(body["widen"], user)
+            return
+        if "compatibility" in body:
+            await self._set_level(body["compatibility"], user)
             return
         database = body.get("database")
         context = RequestContext(
@@ -47,3 +52,7 @@ class ForwardedDefinitions:
             lambda: growth.grow(definer, asked["database"], asked["table"], time[0], columns, tags),
             user,
         )
+
+    async def _set_level(self, asked: dict[str, Any], user: str) -> None:
+        definer = self._definer
+        await definer.run(lambda: levels.apply(definer, asked["table"], asked["level"]), user)

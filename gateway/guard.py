@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from gateway import http
-from gateway.cookies import CookieSessions
+from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login, is_token, query_credentials
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.runtime import audit, log, traces
@@ -27,8 +27,6 @@ _log = log.get("gateway.guard")
 _USER = "penstock.user"
 _SESSION_ENDS = "penstock.session_ends"
 _UNTRACED = contextlib.nullcontext()
-#: holds the secret of the console's session
-COOKIE = "penstock_session"
 #: value of `X-Requested-With` by which the console says that it has a form for user and password
 CONSOLE = "penstock-console"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

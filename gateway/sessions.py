@@ -16,12 +16,12 @@ import redis
 from aiohttp import web
 
 from gateway import http
-from gateway.cookies import CookieSessions
-from gateway.guard import COOKIE, RequestGuard, body, came_by, cookie_of, user_of
+from gateway.guard import RequestGuard, body, came_by, cookie_of, user_of
 from gateway.information.principals import rights_held
 from gateway.information.viewer import Viewer
 from gateway.ingest import parse_json
 from penstock import names
+from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login
 from penstock.auth.tokens import LOGIN_S, SESSION_S
 from penstock.coordination.redis_link import ask

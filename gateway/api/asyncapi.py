@@ -11,7 +11,7 @@ from typing import Any
 from gateway.api.channel import ChannelSpec, MessageSpec, RecordKey, ServerSpec
 from gateway.api.channels import CHANNELS, SHAPES
 from gateway.api.shapes import unless_empty
-from gateway.guard import COOKIE
+from penstock.auth.cookies import COOKIE
 
 Document = dict[str, Any]
 
@@ -67,7 +67,7 @@ def _servers() -> Document:
     user = ("basic", "bearer")
     return {
         ServerSpec.GATEWAY.value: _server("ws", "127.0.0.1:7700", "A gateway.", *user, "session"),
-        ServerSpec.NOTIFIER.value: _server("ws", "127.0.0.1:7701", "A notifier.", *user),
+        ServerSpec.NOTIFIER.value: _server("ws", "127.0.0.1:7701", "A notifier.", *user, "session"),
         ServerSpec.KAFKA.value: _server("kafka", "127.0.0.1:7703", "The mesh's Kafka.", "scram"),
         ServerSpec.SOCKET_TARGET.value: _server(
             "ws", "localhost:8080", "Where `NOTIFY ('ws://…')` or `wss://…` points to."

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gateway.api.operation import (
+    PROTOBUF,
     AnswerSpec,
     ErrorForm,
     LoginSpec,
@@ -17,8 +18,8 @@ from gateway.api.operations import OPERATIONS, SHAPES, TAGS
 from gateway.api.operations.health import HEALTH_PORT
 from gateway.api.shapes import unless_empty
 from gateway.forward import HEADER
-from gateway.guard import COOKIE
 from gateway.http import STATUS, TDENGINE_STATUS
+from penstock.auth.cookies import COOKIE
 from penstock.auth.login import PASSWORD_PARAMETER, USER_PARAMETER
 
 Document = dict[str, Any]
@@ -189,10 +190,13 @@ def _error_answers() -> dict[str, Document]:
 def _error_answer(form: ErrorForm, status: int) -> Document:
     shape, media = form.value
     headers = {name: _header() for name in _headers_of(status)}
+    content: Document = {media: {"schema": {"$ref": f"#/components/schemas/{shape}"}}}
+    if form is ErrorForm.OTLP:
+        content[PROTOBUF] = {"schema": {}}
     return {
         "description": ", ".join(_codes_of(status)),
         **unless_empty("headers", headers),
-        "content": {media: {"schema": {"$ref": f"#/components/schemas/{shape}"}}},
+        "content": content,
     }
 
 

@@ -12,6 +12,7 @@ from gateway.notices import HEADER
 
 JSON = "application/json"
 PLAIN = "text/plain"
+PROTOBUF = "application/x-protobuf"
 
 
 class LoginSpec(Enum):
@@ -36,6 +37,7 @@ class ErrorForm(Enum):
     TDENGINE = ("TdengineProblem", JSON)
     INFLUX_1 = ("Influx1Problem", JSON)
     INFLUX_2 = ("Influx2Problem", JSON)
+    OTLP = ("OtlpProblem", JSON)
     REGISTRY = ("RegistryProblem", "application/vnd.schemaregistry.v1+json")
 
 

@@ -13,6 +13,7 @@ from gateway.wires.influx_query import InfluxQuery
 from gateway.wires.influx_write import InfluxWrite
 from gateway.wires.influxql.runner import Runner
 from gateway.wires.opentsdb import OpenTsdb
+from gateway.wires.otlp import OtlpMetrics
 from gateway.wires.point_writer import PointWriter
 from gateway.wires.prometheus import RemoteWrite
 from penstock.auth.access import Access
@@ -39,6 +40,7 @@ class WireParts:
             InfluxAbout(catalog, access, clock),
             OpenTsdb(writer),
             RemoteWrite(writer, max_body),
+            OtlpMetrics(writer),
         )
 
     def routes(self, guard: RequestGuard) -> list[web.RouteDef]:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from penstock.catalog.model import (
     Child,
+    CompatibilityLevel,
     Database,
     Entry,
     External,
@@ -43,6 +44,7 @@ def kind_of(entry: Entry) -> str:
         Role: "role",
         UserFunction: "function",
         Snode: "snode",
+        CompatibilityLevel: "compatibility",
     }
     return kinds[type(entry)]
 
@@ -137,4 +139,5 @@ _MAKERS: dict[str, Callable[[CatalogRecord, Any], Entry]] = {
     "role": lambda record, body: cast(Role, build(Role, body)),
     "snode": lambda record, body: cast(Snode, build(Snode, body)),
     "function": lambda record, body: cast(UserFunction, build(UserFunction, body)),
+    "compatibility": lambda record, body: cast(CompatibilityLevel, build(CompatibilityLevel, body)),
 }

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.catalog.model import (
     Child,
+    CompatibilityLevel,
     Database,
     Entry,
     External,
@@ -22,7 +23,7 @@ from penstock.udf.function import UserFunction
 
 class NameIndex:
     """A dict for each type of entry. Keys are names in lower case, of objects in a database with
-    the database's; snodes have their number.
+    the database's; snodes have their number, compatibility levels that of their table.
     """
 
     def __init__(self) -> None:
@@ -35,6 +36,7 @@ class NameIndex:
         self.roles: dict[str, Role] = {}
         self.snodes: dict[int, Snode] = {}
         self.functions: dict[str, UserFunction] = {}
+        self.levels: dict[int, CompatibilityLevel] = {}
         #: by database, then by name; child tables may be millions, so no other index has them
         self.children: dict[str, dict[str, Child]] = {}
         self._by_type: dict[type[Entry], dict[Any, Any]] = {
@@ -55,6 +57,8 @@ class NameIndex:
             return children, _lean_lower(entry.name)
         if isinstance(entry, Snode):
             return self.snodes, entry.dnode
+        if isinstance(entry, CompatibilityLevel):
+            return self.levels, entry.table_id
         index = self._by_type[type(entry)]
         if isinstance(entry, Table | StreamEntry | External | View):
             return index, (entry.database.lower(), entry.name.lower())

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from penstock.catalog.model import (
     Child,
+    CompatibilityLevel,
     Database,
     Entry,
     External,
@@ -324,6 +325,10 @@ class Catalog:
 
     def roles(self) -> list[Role]:
         return sorted(self._names.roles.copy().values(), key=lambda r: r.name)
+
+    def compatibility(self, table_id: int) -> CompatibilityLevel | None:
+        """The registry's level of a table's subject; of EVERY_TABLE the one for all others."""
+        return self._names.levels.get(table_id)
 
     def schema(self, schema_id: int) -> tuple[Table, TableVersion] | None:
         """The table and the version whose records carry *schema_id*."""

@@ -1,5 +1,5 @@
 """The catalog as a Confluent Schema Registry would show it: subjects, versions, ids and schema
-texts; read only.
+texts.
 """
 
 from __future__ import annotations
@@ -28,12 +28,14 @@ def subjects(catalog: Catalog) -> list[str]:
     return sorted(t.subject for t in catalog.tables())
 
 
-def versions(catalog: Catalog, subject: str) -> list[Registered]:
-    """All versions of *subject*, the newest last; empty when there is no such subject."""
-    for table in catalog.tables():
-        if table.subject == subject:
-            return [_describe(table, v) for v in table.versions]
-    return []
+def table_of(catalog: Catalog, subject: str) -> Table | None:
+    """The table whose rows have *subject*."""
+    return next((t for t in catalog.tables() if t.subject == subject), None)
+
+
+def versions_of(table: Table) -> list[Registered]:
+    """All versions of a table's subject, the newest last."""
+    return [_describe(table, v) for v in table.versions]
 
 
 def schema_text(catalog: Catalog, schema_id: int) -> str | None:

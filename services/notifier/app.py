@@ -20,6 +20,7 @@ from penstock.runtime.connections import Connections, counting_connection
 from penstock.runtime.health import Health
 from penstock.runtime.log import get
 from penstock.service import Service
+from services.notifier.admission import choose_protocol
 from services.notifier.metrics import PushMetrics
 from services.notifier.push import Push
 from services.notifier.server import Hub
@@ -40,7 +41,8 @@ def run(settings: NotifierSettings) -> int:
 async def _serve(
     settings: NotifierSettings, catalog: CatalogReader, health: Health, stop: asyncio.Event
 ) -> None:
-    hub = Hub(settings, catalog, health)
+    client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
+    hub = Hub(settings, catalog, health, client)
     catalog.listen(hub.hear)
     connections = Connections(settings)
     server = serve(
@@ -48,6 +50,7 @@ async def _serve(
         settings.host,
         settings.port,
         process_request=hub.admit,
+        select_subprotocol=choose_protocol,
         max_size=1 << 20,
         ping_interval=settings.ping_seconds,
         ping_timeout=settings.ack_seconds,
@@ -66,6 +69,7 @@ async def _serve(
         with contextlib.suppress(asyncio.CancelledError):
             await pushing
     hub.close()
+    client.close()
 
 
 async def _push(settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:

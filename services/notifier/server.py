@@ -4,7 +4,8 @@ A client sends {"action": "subscribe", "id": "a", "stream": "db.name" | "table":
 "rows" | "events", "tables": [child, …], "from": "latest" | "earliest" | token, "limit": n, "exact":
 true} and gets {"id", "type": "subscribed", "token"}, then {"id", "type": "rows" | "events", …,
 "token"}. The token of the last message it has handled continues exactly behind it, on any notifier.
-{"action": "unsubscribe", "id"} ends one. Errors are {"id", "type": "error", "code", "message", …}
+{"action": "unsubscribe", "id"} ends one. A page that could not send who it is begins with
+{"action": "login", "token"}. Errors are {"id", "type": "error", "code", "message", …}
 and cost only their subscription.
 
 A slow client is waited for by its own task alone: it reads from memory or Kafka at its own pace,
@@ -20,16 +21,18 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
+import redis
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from penstock.auth.access import Access
+from penstock.auth.cookies import CookieSessions
 from penstock.auth.login import Login
 from penstock.catalog.apply import Changed
 from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader
-from penstock.errors import AuthError, PenstockError
+from penstock.errors import AuthError, BusError, PenstockError
 from penstock.feeds.feed import Feed, Feeds, Listening, work_on
 from penstock.feeds.slices import Slice
 from penstock.repartition import readers
@@ -38,6 +41,7 @@ from penstock.runtime.clock import SystemClock, milliseconds
 from penstock.runtime.health import Health
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
+from services.notifier.admission import HubAdmission, HubCaller
 from services.notifier.metrics import HubMetrics
 from services.notifier.resolver import (
     BadHubRequest,
@@ -53,23 +57,37 @@ log = get(__name__)
 class Hub:
     """All clients of one notifier."""
 
-    def __init__(self, settings: NotifierSettings, catalog: CatalogReader, health: Health) -> None:
+    def __init__(
+        self,
+        settings: NotifierSettings,
+        catalog: CatalogReader,
+        health: Health,
+        client: redis.Redis,
+    ) -> None:
+        """*client* knows the sessions of browsers."""
         self._settings = settings
         self._catalog = catalog
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
         self._clock = SystemClock()
-        self._login = Login(
+        login = Login(
             lambda: catalog.catalog,
             settings.user,
             settings.root_password,
             self._clock,
             settings.signing_key,
         )
+        self._admission = HubAdmission(
+            login,
+            CookieSessions(client, login, self._clock),
+            settings.origins,
+            settings.login_seconds,
+        )
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
         self._resolver = SubscriptionResolver(catalog, self._access, self._feeds)
-        self._users: weakref.WeakKeyDictionary[ServerConnection, str] = weakref.WeakKeyDictionary()
+        self._callers: weakref.WeakKeyDictionary[ServerConnection, HubCaller]
+        self._callers = weakref.WeakKeyDictionary()
         self._metrics = HubMetrics(health.registry)
 
     def hear(self, changes: list[Changed]) -> None:
@@ -85,25 +103,13 @@ class Hub:
         """Before the handshake: path, origin, credentials."""
         if request.path.partition("?")[0] != "/ws":
             return connection.respond(HTTPStatus.NOT_FOUND, "subscriptions live at /ws\n")
-        origin = request.headers.get("Origin")
-        if origin is not None and origin not in self._settings.origins:
-            return connection.respond(
-                HTTPStatus.FORBIDDEN,
-                "E_ORIGIN: pages of this origin may not connect; see PENSTOCK_NOTIFIER_ORIGINS\n",
-            )
+        remote = _remote(connection)
         try:
-            given = request.headers.get("Authorization")
-            remote = _remote(connection)
-            user = await self._login.admit(given, where=remote)
-            self._users[connection] = user
-        except AuthError as wrong:
-            response = connection.respond(HTTPStatus.UNAUTHORIZED, f"E_AUTH: {wrong.message}\n")
-            response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
-            return response
-        except PenstockError as later:
-            return connection.respond(
-                HTTPStatus.TOO_MANY_REQUESTS, f"{later.code}: {later.message}\n"
-            )
+            caller = await self._admission.of_handshake(request.headers, remote)
+            if caller is not None:
+                self._callers[connection] = caller
+        except PenstockError as error:
+            return _refuse(connection, error)
         if self._open.count(remote) >= self._settings.max_clients_per_address:
             words = (
                 "E_OVERLOAD: as many clients of one address as"
@@ -119,23 +125,38 @@ class Hub:
 
     async def serve(self, connection: ServerConnection) -> None:
         """One client, until it leaves."""
-        tasks: dict[str, asyncio.Task[None]] = {}
         remote = _remote(connection)
         self._open.enter(remote)
         self._connected += 1
         self._metrics.clients.set(self._connected)
         try:
-            async for text in connection:
-                await self._handle(connection, text, tasks)
+            if connection not in self._callers:
+                caller = await self._admission.of_first_message(connection, remote)
+                if caller is None:
+                    return
+                self._callers[connection] = caller
+            await self._listen(connection, self._callers[connection])
         except ConnectionClosed:
             pass
         finally:
             self._open.leave(remote)
             self._connected -= 1
             self._metrics.clients.set(self._connected)
-            for task in tasks.values():
+
+    async def _listen(self, connection: ServerConnection, caller: HubCaller) -> None:
+        """Do what a client asks, until it leaves or its session ends."""
+        tasks: dict[str, asyncio.Task[None]] = {}
+        watching = None
+        if caller.cookie is not None:
+            watching = asyncio.create_task(self._admission.watch(connection, caller.cookie))
+        try:
+            async for text in connection:
+                await self._handle(connection, text, tasks)
+        finally:
+            running = [*tasks.values(), *([watching] if watching is not None else [])]
+            for task in running:
                 task.cancel()
-            await asyncio.gather(*tasks.values(), return_exceptions=True)
+            await asyncio.gather(*running, return_exceptions=True)
 
     async def _handle(
         self, connection: ServerConnection, text: str | bytes, tasks: dict[str, asyncio.Task[None]]
@@ -167,7 +188,7 @@ class Hub:
                     hint="end one, open another connection, or raise"
                     " PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS",
                 )
-            user = self._users[connection]
+            user = self._callers[connection].user
             resolved = await self._resolver.resolve(request, user)
             token = resolved.subscription.cursor.token()
             await _send(connection, {"id": key, "type": "subscribed", "token": token})
@@ -182,7 +203,7 @@ class Hub:
             )
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
-                audit.note_refusal(self._users[connection], _remote(connection), error)
+                audit.note_refusal(self._callers[connection].user, _remote(connection), error)
             await _send(
                 connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()}
             )
@@ -284,3 +305,16 @@ async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:
 
 def _remote(connection: ServerConnection) -> str:
     return str((connection.remote_address or [""])[0])
+
+
+def _refuse(connection: ServerConnection, error: PenstockError) -> Response:
+    """Return the answer to a handshake that is refused."""
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    if isinstance(error, AuthError):
+        status = HTTPStatus.UNAUTHORIZED if error.code == "E_AUTH" else HTTPStatus.FORBIDDEN
+    elif isinstance(error, BusError):
+        status = HTTPStatus.SERVICE_UNAVAILABLE
+    response = connection.respond(status, f"{error.code}: {error.message}\n")
+    if status is HTTPStatus.UNAUTHORIZED:
+        response.headers["WWW-Authenticate"] = 'Basic realm="penstock"'
+    return response

@@ -24,6 +24,8 @@ class NotifierSettings(Settings):
     max_subscriptions: int = Field(default=64, ge=1, description="per connection")
     #: browsers may connect only from pages of these origins (others don't send one)
     origins: tuple[str, ...] = ()
+    #: how long a page may take for the message that logs it in
+    login_seconds: float = Field(default=5.0, gt=0)
     ping_seconds: float = Field(default=20.0, gt=0)
     ack_seconds: float = Field(
         default=20.0, gt=0, description="how long a client or target may take to answer"

@@ -22,9 +22,11 @@ from gateway import row_checks, rows
 from gateway.ingest import from_json
 from gateway.layout import RowLayout
 from gateway.websocket import from_binary, from_text
-from gateway.wires import lines, puts, remote_write
+from gateway.wires import lines, otlp_messages, puts, remote_write
 from gateway.wires.influxql import parser as influxql
+from gateway.wires.otlp_points import read_points
 from penstock.client.wire import to_stream
+from penstock.codec import compatibility
 from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
 from penstock.foreign.avro import parse, row_of
@@ -78,6 +80,37 @@ _TABLE = pa.table(
 SERIES = bytes.fromhex(
     "0a2c0a0e0a085f5f6e616d655f5f120275700a080a036a6f62120161121009000000000000f03f1080d095ffbc31"
 )
+#: of an ExportMetricsServiceRequest: a gauge `m` of 1.5 with the attribute `a`
+METRICS = bytes.fromhex(
+    "0a2a122812260a016d2a210a1f1900007a8dcb4ea61721000000000000f83f3a080a016112030a0178"
+)
+_METRICS_JSON = {
+    "resourceMetrics": [
+        {
+            "resource": {"attributes": [{"key": "a.b", "value": {"intValue": "5"}}]},
+            "scopeMetrics": [
+                {
+                    "metrics": [
+                        {
+                            "name": "h",
+                            "histogram": {
+                                "dataPoints": [
+                                    {
+                                        "timeUnixNano": "1700000000000000000",
+                                        "count": "3",
+                                        "sum": 0.5,
+                                        "bucketCounts": ["1", "2"],
+                                        "explicitBounds": [0.5],
+                                    }
+                                ]
+                            },
+                        }
+                    ]
+                }
+            ],
+        }
+    ]
+}
 #: what mutations like to put in
 _ODD = (
     b"\xff" * 4,
@@ -126,6 +159,14 @@ def _avro() -> tuple[Callable[[bytes], Any], bytes]:
     sink = io.BytesIO()
     fastavro.schemaless_writer(sink, schema, {"a": 7, "s": ["x", "yy"], "d": Decimal("1.25")})
     return lambda data: row_of(data, schema), sink.getvalue()
+
+
+def _compare(data: bytes) -> None:
+    """Compare a schema of the registry's clients with one of ours."""
+    ours = compatibility.parse(json.dumps(_AVRO))
+    theirs = compatibility.parse(_text(data))
+    compatibility.check("FULL", theirs, [ours])
+    compatibility.is_same(theirs, ours)
 
 
 def _text(data: bytes) -> str:
@@ -192,6 +233,12 @@ def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [pa.Codec("snappy").compress(SERIES * 3, asbytes=True)],
         ),
         "remote write unpacked": (remote_write.points, [SERIES * 3]),
+        "otlp": (lambda data: read_points(otlp_messages.decode(data)), [METRICS * 2]),
+        "otlp json": (
+            lambda data: read_points(otlp_messages.decode_json(data)),
+            [json.dumps(_METRICS_JSON).encode()],
+        ),
+        "sent schema": (_compare, [json.dumps(_AVRO).encode()]),
         "token": (
             lambda data: Cursor.from_token(_text(data)),
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],

@@ -23,6 +23,7 @@ ATTACKS = [
     ("POST", f"/opentsdb/v1/put/telnet/{FOREIGN}", "secrets 1772323200 1 who=x"),
     ("POST", f"/opentsdb/v1/put/json/{FOREIGN}", "[]"),
     ("POST", f"/api/v1/write?db={FOREIGN}", "x"),
+    ("POST", f"/v1/metrics?db={FOREIGN}", "{}"),
 ]
 
 

@@ -105,6 +105,16 @@ OTHERS = [
     ("GET", "/v1/whoami"),
     ("GET", "/subjects"),
     ("GET", "/schemas/ids/100"),
+    ("POST", "/subjects/in.plant-meters"),
+    ("POST", "/subjects/in.plant-meters/versions"),
+    ("POST", "/compatibility/subjects/in.plant-meters/versions"),
+    ("POST", "/compatibility/subjects/in.plant-meters/versions/latest"),
+    ("GET", "/config/in.plant-meters"),
+    ("PUT", "/config"),
+    ("DELETE", "/config"),
+    ("PUT", "/config/in.plant-meters"),
+    ("DELETE", "/config/in.plant-meters"),
+    ("PUT", "/mode"),
     ("POST", "/v1/drain?db=plant"),
 ]
 
@@ -112,6 +122,7 @@ OTHERS = [
 #: of the wires, those that are about no table
 OTHER_WIRES = [
     ("POST", "/api/v1/write?db=plant"),
+    ("POST", "/v1/metrics?db=plant"),
     ("GET", "/query?q=SHOW+DATABASES"),
     ("GET", "/api/v2/buckets"),
     ("GET", "/api/v2/buckets/0000000000000001"),

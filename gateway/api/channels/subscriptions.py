@@ -50,6 +50,10 @@ SHAPES: dict[str, Shape] = {
         {"action": exactly("subscribe"), "id": _ID, "what": exactly("counters")}
     ),
     "Unsubscribe": record({"action": exactly("unsubscribe"), "id": _ID}),
+    "LogIn": record(
+        {"action": exactly("login"), "token": described(TEXT, "Of `POST /v1/tokens`.")}
+    ),
+    "LoggedIn": record({"type": exactly("logged_in"), "user": TEXT}),
     "Subscribed": record({"id": _ID, "type": exactly("subscribed")}, {"token": _TOKEN}),
     "Unsubscribed": record({"id": _ID, "type": exactly("unsubscribed")}),
     "SubscriptionError": record(
@@ -111,9 +115,11 @@ CHANNELS = (
         "/ws",
         ServerSpec.NOTIFIER,
         "Rows and window events, each exactly once by its token",
-        "Errors cost only their subscription, and may come at any time.",
-        received=_ASKED,
-        replies=_REPLIES,
+        "Errors cost only their subscription, and may come at any time. A page of a listed origin "
+        "offers the subprotocols `penstock` and `bearer.TOKEN`, or `penstock` alone and then sends "
+        "LogIn before anything else; without it, it is closed with 1008.",
+        received=(*_ASKED, _message("LogIn", "Say whose a page is, as its first message")),
+        replies=(*_REPLIES, _message("LoggedIn", "The page may subscribe")),
         sent=_TOLD,
     ),
     ChannelSpec(

@@ -53,6 +53,10 @@ SHAPES: dict[str, Shape] = {
         {"line": described(INTEGER, "The first bad line of a body; from 1.")},
         "An error as InfluxDB 2 has it.",
     ),
+    "OtlpProblem": record(
+        {"code": described(INTEGER, "Code of gRPC."), "message": TEXT},
+        description="An error as google.rpc.Status, in the encoding of the request.",
+    ),
     "RegistryProblem": record(
         {"error_code": INTEGER, "message": TEXT},
         description="An error as Confluent's Schema Registry has it.",

@@ -1,12 +1,17 @@
-"""Points of other systems: InfluxDB's line protocol, OpenTSDB's put, Prometheus remote write."""
+"""Points of other systems: InfluxDB's line protocol, OpenTSDB's put, Prometheus remote write,
+OpenTelemetry metrics.
+"""
 
 from __future__ import annotations
 
 from gateway.api.operation import (
     JSON,
+    NOTICE,
     PLAIN,
+    PROTOBUF,
     TRACE,
     WRITTEN,
+    AnswerSpec,
     Body,
     ErrorForm,
     Operation,
@@ -27,14 +32,21 @@ from gateway.api.shapes import (
     refer,
 )
 from gateway.wires.influxql.times import EPOCHS
+from gateway.wires.otlp import DATABASE_HEADER
 
 TAG = "points"
-ABOUT = "Points as InfluxDB, OpenTSDB and Prometheus send them. Tables are made as they come."
+ABOUT = (
+    "Points as InfluxDB, OpenTSDB, Prometheus and OpenTelemetry send them. Tables are made as they"
+    " come."
+)
 _LINES = Body({PLAIN: described(TEXT, "Line protocol.")})
 _ERRORS = (400, 404, 409, 413, 421, 422, 502, 504)
 _PRECISION = ParameterSpec("precision", "Unit of times; ns.", one_of(*EPOCHS))
 _DATABASE = ParameterSpec("db", "Database.", required=True)
-_PROTOBUF = "application/x-protobuf"
+_EITHER_DATABASE = (
+    ParameterSpec("db", "Database."),
+    ParameterSpec(DATABASE_HEADER, "Database, where `db` does not say it.", place="header"),
+)
 
 SHAPES: dict[str, Shape] = {
     "OpenTsdbPoint": record(
@@ -44,6 +56,19 @@ SHAPES: dict[str, Shape] = {
             "value": either(NUMBER, TEXT),
         },
         {"tags": mapping(either(NUMBER, TEXT))},
+    ),
+    "OtlpSuccess": record(
+        {},
+        {
+            "partialSuccess": record(
+                {},
+                {
+                    "rejectedDataPoints": described(TEXT, "How many were not written."),
+                    "errorMessage": TEXT,
+                },
+            )
+        },
+        "ExportMetricsServiceResponse.",
     ),
 }
 
@@ -115,8 +140,30 @@ OPERATIONS: Operations = {
         WRITTEN,
         parameters=(_DATABASE, TRACE),
         body=Body(
-            {_PROTOBUF: described({}, "`prometheus.WriteRequest` of version 1, packed by snappy.")}
+            {PROTOBUF: described({}, "`prometheus.WriteRequest` of version 1, packed by snappy.")}
         ),
         errors=(*_ERRORS, 415),
+    ),
+    ("POST", "/v1/metrics"): Operation(
+        "otlpMetrics",
+        TAG,
+        "Write metrics of OpenTelemetry, as OTLP over HTTP does",
+        {
+            200: AnswerSpec(
+                "Kafka has all data points that were not rejected.",
+                {JSON: refer("OtlpSuccess"), PROTOBUF: {}},
+                headers=(NOTICE,),
+            )
+        },
+        "Gauges, sums and histograms. The body may be packed by gzip.",
+        parameters=(*_EITHER_DATABASE, TRACE),
+        body=Body(
+            {
+                PROTOBUF: described({}, "`ExportMetricsServiceRequest`."),
+                JSON: described({"type": "object"}, "The same as JSON."),
+            }
+        ),
+        errors=(*_ERRORS, 415),
+        form=ErrorForm.OTLP,
     ),
 }

@@ -14,6 +14,7 @@ from penstock.catalog.changes.federation import (
     drop_view,
     set_view_status,
 )
+from penstock.catalog.changes.registry import clear_compatibility, set_compatibility
 from penstock.catalog.changes.streams import (
     create_snode,
     create_stream,
@@ -36,6 +37,7 @@ __all__ = [
     "NewId",
     "add_column",
     "alter_database",
+    "clear_compatibility",
     "create_child",
     "create_database",
     "create_external",
@@ -54,6 +56,7 @@ __all__ = [
     "drop_view",
     "modify_column",
     "rename_tag",
+    "set_compatibility",
     "set_stream_status",
     "set_table_options",
     "set_tags",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from penstock.catalog.changes.change import Change, NewId, find_database, refuse
 from penstock.catalog.changes.limits import check_keep, check_partitions
+from penstock.catalog.changes.registry import clear_compatibility
 from penstock.catalog.changes.usage import refuse_used
 from penstock.catalog.model import Database, External, StreamEntry, Table, View
 from penstock.catalog.view import Catalog
@@ -92,7 +93,8 @@ def drop_database(catalog: Catalog, name: str, *, if_exists: bool = False) -> Ch
     _refuse_foreign_streams(catalog, tables, streams)
     _refuse_foreign_views(catalog, [*tables, *externals], views)
     children = [c for t in tables if t.tags for c in catalog.children(t.id)]
-    return Change(removes=(*streams, *views, *externals, *children, *tables, database))
+    levels = [e for t in tables for e in clear_compatibility(catalog, t.id).removes]
+    return Change(removes=(*levels, *streams, *views, *externals, *children, *tables, database))
 
 
 def _refuse_foreign_streams(

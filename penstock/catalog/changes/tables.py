@@ -20,8 +20,17 @@ from penstock.catalog.changes.limits import (
     check_partitions,
     check_table_name,
 )
+from penstock.catalog.changes.registry import clear_compatibility
 from penstock.catalog.changes.usage import reads_child, refuse_used, refuse_viewed
-from penstock.catalog.model import FOREIGN, Child, StreamEntry, Table, TableKind, TableVersion
+from penstock.catalog.model import (
+    FOREIGN,
+    Child,
+    Entry,
+    StreamEntry,
+    Table,
+    TableKind,
+    TableVersion,
+)
 from penstock.catalog.view import Catalog
 from penstock.names import ingest_topic
 from penstock.rows.tag_values import to_json
@@ -211,10 +220,10 @@ def _streams_of(catalog: Catalog, table: Table) -> tuple[StreamEntry, ...]:
     return (*catalog.readers_of(table.id), *catalog.writers_of(table.id))
 
 
-def _with_children(catalog: Catalog, table: Table) -> tuple[Table | Child, ...]:
-    """Return the child tables of *table*, then the table itself."""
+def _with_children(catalog: Catalog, table: Table) -> tuple[Entry, ...]:
+    """Return what goes with *table*, its child tables among it, then the table itself."""
     children = catalog.children(table.id) if table.tags else ()
-    return (*children, table)
+    return (*clear_compatibility(catalog, table.id).removes, *children, table)
 
 
 def drop_child(catalog: Catalog, new_id: NewId, database: str, name: str, stable: str) -> Change:

@@ -10,6 +10,7 @@ from penstock.catalog.model.databases import Database, Move, Snode
 from penstock.catalog.model.entry import Entry
 from penstock.catalog.model.federation import External, View
 from penstock.catalog.model.principals import Grant, Principal, Right, Role, User
+from penstock.catalog.model.registry import EVERY_TABLE, CompatibilityLevel
 from penstock.catalog.model.streams import StreamEntry, StreamStatus
 from penstock.catalog.model.tables import (
     FOREIGN,
@@ -26,7 +27,9 @@ from penstock.catalog.model.tables import (
 
 __all__ = [
     "Child",
+    "CompatibilityLevel",
     "Database",
+    "EVERY_TABLE",
     "Entry",
     "External",
     "FOREIGN",

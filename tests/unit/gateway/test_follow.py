@@ -17,12 +17,12 @@ from aiohttp import WSMsgType, WSServerHandshakeError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway import follow
-from gateway.cookies import CookieSessions
 from gateway.follow import FollowSocket
-from gateway.guard import COOKIE, RequestGuard
+from gateway.guard import RequestGuard
 from gateway.information.viewer import Viewer
 from gateway.stream_counters import StreamSampler
 from penstock.auth.access import Access
+from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login
 from penstock.catalog.model import User
 from penstock.catalog.view import Catalog

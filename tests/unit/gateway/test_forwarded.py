@@ -9,7 +9,7 @@ from gateway.forward import column_to_json
 from gateway.forwarded import ForwardedDefinitions
 from gateway.statements.context import RequestContext
 from penstock.catalog.changes import Change
-from penstock.catalog.model import Database, Table
+from penstock.catalog.model import CompatibilityLevel, Database, Table
 from penstock.catalog.view import Catalog
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
@@ -81,3 +81,13 @@ async def test_a_table_of_line_protocol_is_made_with_its_columns_and_tags() -> N
     (table,) = [put for put in definer.changes[0].puts if isinstance(put, Table)]
     assert (table.name, table.columns, table.tags) == ("cpu", (time, value), (tag,))
     assert definer.user == "ann" and executor.ran == []
+
+
+async def test_a_level_of_the_registry_is_set_and_cleared_for_its_user() -> None:
+    definitions, _, definer = forwarded()
+    await definitions.run({"compatibility": {"table": 7, "level": "FULL"}, "user": "ann"})
+    (change,) = definer.changes
+    assert definer.user == "ann" and change.puts == (CompatibilityLevel(100, 7, "FULL"),)
+    definer.catalog.put(change.puts[0])
+    await definitions.run({"compatibility": {"table": 7, "level": None}, "user": "ann"})
+    assert definer.changes[-1].removes == change.puts

@@ -9,11 +9,11 @@ import pytest
 from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.cookies import CookieSessions
-from gateway.guard import COOKIE, RequestGuard
+from gateway.guard import RequestGuard
 from gateway.information.viewer import Viewer
 from gateway.sessions import Sessions
 from penstock.auth.access import Access
+from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login
 from penstock.auth.passwords import hash_setting
 from penstock.auth.tokens import SESSION_S

@@ -35,6 +35,7 @@ from services.federation.server import LinkServer
 from services.federation.settings import FederationSettings
 from services.notifier.server import Hub
 from services.notifier.settings import NotifierSettings
+from tests.unit.services.memory_redis import MemoryRedis
 from tests.unit.services.notifier.kit import entry
 
 VERSION = TableVersion(100, (Column("ts", ColumnType("TIMESTAMP")), Column("v", ColumnType("INT"))))
@@ -73,7 +74,12 @@ class _Store:
 @asynccontextmanager
 async def hub(late: Sequence[Entry] = (), **settings: Any) -> AsyncIterator[Dial]:
     health = Health("notifier", 0)
-    made = Hub(NotifierSettings(password="secret", **settings), cast(Any, _Reader(late)), health)  # type: ignore[arg-type]
+    made = Hub(
+        NotifierSettings(password="secret", **settings),  # type: ignore[arg-type]
+        cast(Any, _Reader(late)),
+        health,
+        cast(Any, MemoryRedis()),
+    )
     async with serve(made.serve, "127.0.0.1", 0, process_request=made.admit) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         yield lambda key, **more: dial(f"ws://127.0.0.1:{port}/ws", key, **more)

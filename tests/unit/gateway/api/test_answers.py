@@ -12,6 +12,9 @@ from tests.unit.gateway.api.kit import KEY, WholeGateway
 
 _ROW = {"tbname": "m1", "ts": "2026-03-01T00:00:00Z", "v": 1.5, "site": "n"}
 _LINE = "cpu,host=a v=1 1772355600000000000"
+_SCHEMA = {"schema": '"int"'}
+_UNTAKEN = {"name": "s", "summary": {"dataPoints": [{}]}}
+_METRICS = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [_UNTAKEN]}]}]}
 #: name of an operation, its request, and the status of the answer
 ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("query", "POST", "/v1/query?db=plant", {"data": "SELECT * FROM meters"}, 200),
@@ -65,6 +68,9 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("openTsdbPutTelnet", "POST", "/opentsdb/v1/put/telnet/plant", {"data": "t"}, 400),
     ("prometheusWrite", "POST", "/api/v1/write?db=plant", {"data": b"\0"}, 204),
     ("prometheusWrite", "POST", "/api/v1/write", {"data": b""}, 400),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"json": _METRICS}, 200),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"json": []}, 400),
+    ("otlpMetrics", "POST", "/v1/metrics?db=plant", {"data": "x"}, 415),
     ("influxQuery", "GET", "/query?db=plant&q=SELECT+*+FROM+cpu&epoch=s", {}, 200),
     ("influxQuery", "GET", "/query?q=SELECT", {}, 400),
     ("influxQuery", "GET", "/query", {}, 400),
@@ -86,15 +92,47 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("schema", "GET", "/schemas/ids/1", {}, 200),
     ("schema", "GET", "/schemas/ids/7", {}, 404),
     ("schemaAlone", "GET", "/schemas/ids/1/schema", {}, 200),
-    ("schemaSubjects", "GET", "/schemas/ids/100/subjects", {}, 200),
-    ("schemaVersions", "GET", "/schemas/ids/100/versions", {}, 200),
+    ("schemaSubjects", "GET", "/schemas/ids/1/subjects", {}, 200),
+    ("schemaVersions", "GET", "/schemas/ids/1/versions", {}, 200),
     ("subjects", "GET", "/subjects", {}, 200),
     ("versions", "GET", "/subjects/in.plant-meters/versions", {}, 200),
     ("version", "GET", "/subjects/in.plant-meters/versions/latest", {}, 200),
     ("versionSchema", "GET", "/subjects/in.plant-meters/versions/1/schema", {}, 200),
     ("versionSchema", "GET", "/subjects/none/versions/1/schema", {}, 404),
+    ("lookUpSchema", "POST", "/subjects/in.plant-meters", {"json": _SCHEMA}, 404),
+    ("registerSchema", "POST", "/subjects/in.plant-meters/versions", {"json": _SCHEMA}, 409),
+    (
+        "checkCompatibility",
+        "POST",
+        "/compatibility/subjects/in.plant-meters/versions?verbose=true",
+        {"json": _SCHEMA},
+        200,
+    ),
+    (
+        "checkCompatibilityWith",
+        "POST",
+        "/compatibility/subjects/in.plant-meters/versions/latest",
+        {"json": _SCHEMA},
+        200,
+    ),
     ("compatibility", "GET", "/config", {}, 200),
+    ("setCompatibility", "PUT", "/config", {"json": {"compatibility": "FULL"}}, 200),
+    ("setCompatibility", "PUT", "/config", {"json": {}}, 422),
+    ("clearCompatibility", "DELETE", "/config", {}, 200),
+    (
+        "setSubjectCompatibility",
+        "PUT",
+        "/config/in.plant-meters",
+        {"json": {"compatibility": "FULL"}},
+        200,
+    ),
+    ("subjectCompatibility", "GET", "/config/in.plant-meters", {}, 200),
+    ("clearSubjectCompatibility", "DELETE", "/config/in.plant-meters", {}, 200),
+    ("subjectCompatibility", "GET", "/config/in.plant-meters", {}, 404),
     ("mode", "GET", "/mode", {}, 200),
+    ("subjectMode", "GET", "/mode/in.plant-meters", {}, 200),
+    ("setMode", "PUT", "/mode", {"json": {"mode": "READWRITE"}}, 422),
+    ("setSubjectMode", "PUT", "/mode/in.plant-meters", {"json": {"mode": "READWRITE"}}, 422),
     ("issueToken", "POST", "/v1/tokens", {"json": {"seconds": 60}}, 200),
     ("issueToken", "POST", "/v1/tokens", {"data": "x"}, 400),
     ("openLink", "GET", "/login?token=x", {}, 401),

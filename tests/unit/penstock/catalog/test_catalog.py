@@ -103,14 +103,15 @@ def test_registry(catalog: Catalog) -> None:
     assert registry.subjects(catalog) == ["in.power-Meters", "in.power-highs"]
     meters = catalog.table("power", "meters")
     assert isinstance(meters, Table)
-    first, second = registry.versions(catalog, "in.power-Meters")
+    assert registry.table_of(catalog, "in.power-Meters") is meters
+    first, second = registry.versions_of(meters)
     assert (first.version, second.version, second.id) == (1, 2, meters.schema_id)
     assert registry.of_id(catalog, first.id) == first
     assert registry.schema_text(catalog, second.id) == second.schema
     fastavro.parse_schema(json.loads(second.schema))
     assert json.loads(registry.schema_text(catalog, 1) or "")["name"] == "Control"
     assert registry.schema_text(catalog, 9999) is None and registry.of_id(catalog, 1) is None
-    assert registry.versions(catalog, "nope") == []
+    assert registry.table_of(catalog, "nope") is None
 
 
 def test_the_planners_view(catalog: Catalog) -> None:

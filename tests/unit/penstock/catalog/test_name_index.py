@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from penstock.catalog.model import Child, Database, External, Role, Snode, Table, User, View
+from penstock.catalog.model import (
+    Child,
+    CompatibilityLevel,
+    Database,
+    External,
+    Role,
+    Snode,
+    Table,
+    User,
+    View,
+)
 from penstock.catalog.name_index import NameIndex
 from penstock.types import ColumnType
 from penstock.udf import UserFunction
@@ -21,6 +31,7 @@ ENTRIES: list[tuple[Any, str, object]] = [
     (Role(6, "Readers"), "roles", "readers"),
     (UserFunction(7, "Half", (INT,), INT, "c"), "functions", "half"),
     (Snode(8, 3), "snodes", 3),
+    (CompatibilityLevel(9, 2, "FULL"), "levels", 2),
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.cookies import CookieSessions
+from penstock.auth.cookies import CookieSessions
 from penstock.auth.login import Login
 from penstock.auth.tokens import SESSION_S
 from penstock.catalog.model import User

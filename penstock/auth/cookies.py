@@ -1,4 +1,5 @@
-"""Sessions of the console, kept in Redis: every gateway knows them, and a log-out ends them at all.
+"""Sessions of the console, kept in Redis: every gateway and notifier knows them, and a log-out ends
+them at all.
 
 Redis holds a digest of the cookie's secret, so its contents open no session.
 """
@@ -12,13 +13,15 @@ from typing import Any
 
 import redis
 
-from gateway.children import text
 from penstock import names
 from penstock.auth.login import Login
 from penstock.auth.tokens import SESSION_S
 from penstock.coordination.redis_link import ask
 from penstock.errors import AuthError
 from penstock.runtime.clock import Clock
+
+#: holds the secret of the console's session
+COOKIE = "penstock_session"
 
 
 class CookieSessions:
@@ -73,7 +76,7 @@ class CookieSessions:
         mine = names.sessions_of(session["user"])
         ended = [_digest(cookie)]
         if everywhere:
-            ended = [text(digest) for digest in ask(lambda: self._redis.hkeys(mine))]
+            ended = [_text(digest) for digest in ask(lambda: self._redis.hkeys(mine))]
         gone = ask(lambda: self._redis.delete(*map(names.session, ended)))
         ask(lambda: self._redis.hdel(mine, *ended))
         return int(gone)
@@ -91,3 +94,7 @@ def _digest(cookie: str) -> str:
 
 def _key(cookie: str) -> str:
     return names.session(_digest(cookie))
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode() if isinstance(value, bytes) else value
