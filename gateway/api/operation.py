@@ -20,7 +20,8 @@ class LoginSpec(Enum):
     Schemes in one tuple go together.
     """
 
-    USER = (("basic",), ("bearer",), ("session",), ("queryUser", "queryPassword"))
+    USER = (("basic",), ("bearer",), ("session",), ("queryUser", "queryPassword"), ("queryToken",))
+    OPTIONAL_USER = (("basic",), ("bearer",), ("queryUser", "queryPassword"), ("queryToken",), ())
     OPTIONAL_SESSION = (("session",), ())
     METRICS = (("metricsKey",), ())
     GATEWAY = (("gatewayKey",),)
@@ -34,6 +35,7 @@ class ErrorForm(Enum):
 
     OURS = ("Problem", JSON)
     TDENGINE = ("TdengineProblem", JSON)
+    TDENGINE_2 = ("Tdengine2Problem", JSON)
     INFLUX_1 = ("Influx1Problem", JSON)
     INFLUX_2 = ("Influx2Problem", JSON)
     REGISTRY = ("RegistryProblem", "application/vnd.schemaregistry.v1+json")

@@ -15,6 +15,7 @@ from gateway.wires.influxql.runner import Runner
 from gateway.wires.opentsdb import OpenTsdb
 from gateway.wires.point_writer import PointWriter
 from gateway.wires.prometheus import RemoteWrite
+from gateway.wires.tdengine.assembly import TdengineParts
 from penstock.auth.access import Access
 from penstock.catalog.view import Catalog
 from penstock.runtime.clock import Clock
@@ -31,7 +32,9 @@ class WireParts:
         access: Access,
         clock: Clock,
         max_body: int,
+        tdengine: TdengineParts,
     ) -> None:
+        self.close = tdengine.close
         runner = Runner(executor, catalog, access, clock)
         self._parts = (
             InfluxWrite(writer),
@@ -39,6 +42,7 @@ class WireParts:
             InfluxAbout(catalog, access, clock),
             OpenTsdb(writer),
             RemoteWrite(writer, max_body),
+            tdengine,
         )
 
     def routes(self, guard: RequestGuard) -> list[web.RouteDef]:
