@@ -39,7 +39,7 @@ async def test_a_statement_without_rows_tells_how_many_it_wrote(filled: Wires) -
 
 
 @pytest.mark.parametrize(
-    ("sql", "code"), [("SELEC", 0x2600), ("", 0xFFFF), ("SELECT * FROM no.such", 0x0388)]
+    ("sql", "code"), [("SELEC", 0x2600), ("", 0xFFFF), ("SELECT * FROM d.nothing", 0x2603)]
 )
 async def test_a_wrong_statement_has_status_200_and_a_code(
     filled: Wires, sql: str, code: int
