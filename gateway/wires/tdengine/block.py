@@ -38,7 +38,7 @@ def rows_of_block(table: WireTable) -> int:
     if not table.rows:
         return 1
     size = sum(column.values.nbytes for column in table.columns)
-    return max(1, min(_MOST_ROWS, _BLOCK_BYTES * table.rows // max(size, 1)))
+    return int(max(1, min(_MOST_ROWS, _BLOCK_BYTES * table.rows // max(size, 1))))
 
 
 def encode(table: WireTable, start: int, rows: int) -> bytes:
@@ -82,7 +82,8 @@ def _numbers(column: WireColumn, values: pa.Array) -> np.ndarray[Any, Any]:
     if column.code not in types.NUMBERS:
         return _decimals(column, values)
     zero = pa.scalar(0).cast(values.type)
-    return values.fill_null(zero).to_numpy(zero_copy_only=False).astype(types.NUMBERS[column.code])
+    numbers: np.ndarray[Any, Any] = values.fill_null(zero).to_numpy(zero_copy_only=False)
+    return numbers.astype(types.NUMBERS[column.code])
 
 
 def _decimals(column: WireColumn, values: pa.Array) -> np.ndarray[Any, Any]:

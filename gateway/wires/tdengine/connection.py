@@ -62,7 +62,9 @@ class ConnectionActions:
             if own:
                 session.log_out()
             raise
-        more = {"list_instances": []} if request.args.get("list_instances") is True else {}
+        more: dict[str, Any] = (
+            {"list_instances": []} if request.args.get("list_instances") is True else {}
+        )
         return request.answer(version=VERSION, **more)
 
     async def _tell_database(self, request: ActionRequest) -> Reply:

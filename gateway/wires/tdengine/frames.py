@@ -84,7 +84,7 @@ class ActionRequest:
             raise _wrong(self.action, f'"{name}" is no list')
         return value
 
-    def bytes(self) -> memoryview:
+    def body(self) -> memoryview:
         """Return what came behind the head. Raises SchemaError: it was a text."""
         if self.content is None:
             raise _wrong(self.action, "it comes as bytes")

@@ -50,7 +50,7 @@ class QueryActions:
         return await self._run(request, request.text("sql"))
 
     async def _binary_query(self, request: ActionRequest) -> Reply:
-        content = versioned(request.bytes())
+        content = versioned(request.body())
         if len(content) < 4:
             raise SchemaError("message length is too short", code="E_BODY")
         (size,) = struct.unpack_from("<I", content)
@@ -94,7 +94,7 @@ class QueryActions:
         return struct.pack("<QQ", request.timing, number) + made
 
     async def _fetch_raw_block(self, request: ActionRequest) -> Reply:
-        versioned(request.bytes())
+        versioned(request.body())
         number = request.integer("id")
         found = self._results.find(number)
         part = found.advance()

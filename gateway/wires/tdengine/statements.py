@@ -174,7 +174,7 @@ class StatementActions:
 
     async def _bind_2(self, request: ActionRequest) -> Reply:
         statement = self._find(request)
-        content = versioned(request.bytes())[4:]
+        content = versioned(request.body())[4:]
         if len(content) < tuning.ARROW_BYTES_DECODED_IN_LOOP:
             bound = bound_tables.read_tables(content)
         else:

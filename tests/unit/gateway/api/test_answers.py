@@ -120,7 +120,7 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("asyncapi", "GET", "/v1/asyncapi.json", {}, 200),
 ]
 #: WebSockets are opened below; a catalog in memory has no root whose tokens could be revoked
-_ELSEWHERE = {"ingest", "follow", "revokeTokens"}
+_ELSEWHERE = {"ingest", "follow", "tdengineSocket", "revokeTokens"}
 
 
 async def test_answers_are_as_described(gateway: WholeGateway) -> None:
@@ -151,7 +151,7 @@ async def test_documents_are_for_users(gateway: WholeGateway) -> None:
         assert told["info"]["title"] == "Penstock" and told["info"]["version"]
 
 
-@pytest.mark.parametrize("path", ["/v1/ingest", "/v1/follow"])
+@pytest.mark.parametrize("path", ["/v1/ingest", "/v1/follow", "/ws"])
 async def test_a_socket_opens_with_a_login(gateway: WholeGateway, path: str) -> None:
     async with gateway.client.ws_connect(path, headers=KEY) as socket:
         assert not socket.closed
