@@ -94,7 +94,7 @@ def to_tdengine(
         meta: list[list[Any]] = [["affected_rows", "INT", 4]]
         data: list[Any] = [[answer.rows]]
     else:
-        meta, data = _columns(answer, tz)
+        meta, data = columns_and_rows(answer, tz)
     if objects:
         data = [dict(zip((m[0] for m in meta), row, strict=True)) for row in data]
     body: dict[str, Any] = {"code": 0, "column_meta": meta, "data": data, "rows": len(data)}
@@ -107,8 +107,14 @@ def to_tdengine(
 
 def columns_of(table: pa.Table) -> list[tuple[str, str]]:
     """Return the name and type of each column, as far as a table without rows tells it."""
-    meta, _ = _columns(table.slice(0, 0), "UTC")
+    meta, _ = columns_and_rows(table.slice(0, 0), "UTC")
     return [(name, kind) for name, kind, _ in meta]
+
+
+def describe(table: pa.Table) -> list[list[Any]]:
+    """Return the name, type and size in bytes of each column."""
+    columns = [pl.Series(values=column) for column in table.columns]
+    return [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
 
 
 def to_arrow(answer: Answer) -> bytes:
@@ -124,8 +130,12 @@ def to_arrow(answer: Answer) -> bytes:
     return sink.getvalue()
 
 
-def _columns(table: pa.Table, tz: str) -> tuple[list[list[Any]], list[Any]]:
-    """Return name, type and size of each column, and the rows."""
+def columns_and_rows(table: pa.Table, tz: str | None) -> tuple[list[list[Any]], list[Any]]:
+    """Return name, type and size of each column, and the rows as JSON has them.
+
+    Args:
+        tz: zone of times, which are texts; None: they are ticks.
+    """
     # column by column: a query may give two of one name
     columns = [pl.Series(values=column) for column in table.columns]
     meta = [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
@@ -186,13 +196,15 @@ def _longest(sizes: pl.Series) -> int:
     return max(_MIN_TEXT, int(sizes.max() or 0))  # type: ignore[arg-type]
 
 
-def _plain(series: pl.Series, kind: str, tz: str) -> pl.Series:
+def _plain(series: pl.Series, kind: str, tz: str | None) -> pl.Series:
     """Return values that json.dumps writes as TDengine does."""
     dtype = series.dtype
-    if isinstance(dtype, pl.Datetime):
-        return times.render(series.cast(pl.Int64), dtype.time_unit, tz)
     if isinstance(dtype, pl.Date):
-        return times.render(series.cast(pl.Datetime("ms")).cast(pl.Int64), "ms", tz)
+        series = series.cast(pl.Datetime("ms"))
+        dtype = series.dtype
+    if isinstance(dtype, pl.Datetime):
+        ticks = series.cast(pl.Int64)
+        return ticks if tz is None else times.render(ticks, dtype.time_unit, tz)
     if isinstance(dtype, pl.Decimal | pl.Int128):
         return series.cast(pl.String)
     if dtype == pl.Binary:

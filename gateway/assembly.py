@@ -40,6 +40,7 @@ from gateway.tokens import TokenRoutes
 from gateway.websocket import Socket
 from gateway.wires.assembly import WireParts
 from gateway.wires.point_writer import PointWriter
+from gateway.wires.tdengine.assembly import TdengineParts
 from gateway.write_path import WritePath
 from penstock.auth.access import Access
 from penstock.auth.login import Login
@@ -118,14 +119,16 @@ class GatewayParts:
             "notifier_url": settings.notifier_url,
             "federation_url": settings.federation_url,
         }
+        wires = self._make_wires()
         app = prepare(web.Application(client_max_size=settings.max_body))
+        app.on_shutdown.append(wires.close)
         for part in (
             SqlRoutes(self._executor, login, self._clock, about),
             RowRoutes(self._intake, settings.max_body),
             self.ddl.stream_tables,
             LatestRoutes(self._intake, backends.redis),
             self.socket,
-            self._make_wires(),
+            wires,
             self._make_registry(),
             self.ddl.drain,
             TokenRoutes(login, self._executor),
@@ -149,6 +152,14 @@ class GatewayParts:
             self._access,
             self._clock,
             self._settings.max_body,
+            TdengineParts(
+                self._executor,
+                self._intake,
+                writer,
+                self.console.login,
+                self._settings.max_body,
+                self._settings.max_result_bytes,
+            ),
         )
 
     def _make_registry(self) -> SchemaRegistryRoutes:

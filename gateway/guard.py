@@ -107,7 +107,7 @@ class RequestGuard:
     async def admit(self, request: web.Request) -> str:
         """Return the user of a request. Raises AuthError."""
         self._same_origin(request)
-        header = request.headers.get("Authorization") or query_credentials(request.query)
+        header = credentials_of(request)
         if header is None and (cookie := cookie_of(request)) is not None:
             user, request[_SESSION_ENDS] = await asyncio.to_thread(self.cookies.user_of, cookie)
             return user
@@ -119,7 +119,7 @@ class RequestGuard:
         """
         if _SESSION_ENDS in request:
             return int(request[_SESSION_ENDS])
-        return self.login.expiry(request.headers.get("Authorization"))
+        return self.login.expiry(credentials_of(request))
 
     def _same_origin(self, request: web.Request) -> None:
         origin = request.headers.get("Origin")
@@ -147,6 +147,11 @@ def _fit_caller(request: web.Request, response: web.Response) -> web.Response:
     return response
 
 
+def credentials_of(request: web.Request) -> str | None:
+    """Return the `Authorization` of a request, or what its URL says in place of one."""
+    return request.headers.get("Authorization") or query_credentials(request.query)
+
+
 def user_of(request: web.Request) -> str:
     """Return who sent a request that came through the guard."""
     return str(request[_USER])
@@ -156,7 +161,7 @@ def came_by(request: web.Request) -> str:
     """Return how the caller was recognised: by a `session`, a `token` or a `password`."""
     if _SESSION_ENDS in request:
         return "session"
-    return "token" if is_token(request.headers.get("Authorization", "")) else "password"
+    return "token" if is_token(credentials_of(request) or "") else "password"
 
 
 def with_password(request: web.Request) -> bool:

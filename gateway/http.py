@@ -191,7 +191,7 @@ def tdengine_error(error: PenstockError) -> web.Response:
     for who, where and when.
     """
     status = status_of(error)
-    body = {"code": tdengine_code(error), "desc": _description(error), "error": error.to_dict()}
+    body = {"code": tdengine_code(error), "desc": description(error), "error": error.to_dict()}
     return json_response(
         body,
         status=status if status in TDENGINE_STATUS else 200,
@@ -199,7 +199,8 @@ def tdengine_error(error: PenstockError) -> web.Response:
     )
 
 
-def _description(error: PenstockError) -> str:
+def description(error: PenstockError) -> str:
+    """Return what *error* says as one text, for clients that show nothing else."""
     text = error.message
     if isinstance(error, SqlError) and error.line:
         text += f" (line {error.line}, column {error.column})"

@@ -50,6 +50,7 @@ class SqlRoutes:
         sql = guard.wrap(self._sql, http.tdengine_error)
         return [
             web.post("/rest/sql", sql),
+            web.post("/rest/sql/", sql),
             web.post("/rest/sql/{db}", sql),
             web.get("/rest/login/{user}/{password}", self._log_in),
             web.post("/v1/query", guard.wrap(self._query)),

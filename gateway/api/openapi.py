@@ -20,7 +20,7 @@ from gateway.api.shapes import unless_empty
 from gateway.forward import HEADER
 from gateway.http import STATUS, TDENGINE_STATUS
 from penstock.auth.cookies import COOKIE
-from penstock.auth.login import PASSWORD_PARAMETER, USER_PARAMETER
+from penstock.auth.login import PASSWORD_PARAMETER, TOKEN_PARAMETER, USER_PARAMETER
 
 Document = dict[str, Any]
 
@@ -56,6 +56,13 @@ _SECURITY_SCHEMES: dict[str, Document] = {
         "in": "query",
         "name": PASSWORD_PARAMETER,
         "description": "Password of that user.",
+    },
+    "queryToken": {
+        "type": "apiKey",
+        "in": "query",
+        "name": TOKEN_PARAMETER,
+        "description": "A token of `POST /v1/tokens`, for clients of TDengine. Proxies may log it: "
+        "use a header where you can.",
     },
     "metricsKey": {
         "type": "http",
@@ -111,7 +118,7 @@ def document(version: str) -> Document:
 def statuses_of_errors(operation: Operation) -> list[int]:
     """Return the statuses of refusals that an operation may answer with."""
     guard: Iterable[int] = _GUARD.get(operation.login, ())
-    if operation.form is ErrorForm.TDENGINE:
+    if operation.form in (ErrorForm.TDENGINE, ErrorForm.TDENGINE_2):
         # what else goes wrong has status 200 and a code there
         guard = (status for status in guard if status in TDENGINE_STATUS)
     return sorted({*guard, *operation.errors})

@@ -21,7 +21,8 @@ class LoginSpec(Enum):
     Schemes in one tuple go together.
     """
 
-    USER = (("basic",), ("bearer",), ("session",), ("queryUser", "queryPassword"))
+    USER = (("basic",), ("bearer",), ("session",), ("queryUser", "queryPassword"), ("queryToken",))
+    OPTIONAL_USER = (("basic",), ("bearer",), ("queryUser", "queryPassword"), ("queryToken",), ())
     OPTIONAL_SESSION = (("session",), ())
     METRICS = (("metricsKey",), ())
     GATEWAY = (("gatewayKey",),)
@@ -35,6 +36,7 @@ class ErrorForm(Enum):
 
     OURS = ("Problem", JSON)
     TDENGINE = ("TdengineProblem", JSON)
+    TDENGINE_2 = ("Tdengine2Problem", JSON)
     INFLUX_1 = ("Influx1Problem", JSON)
     INFLUX_2 = ("Influx2Problem", JSON)
     OTLP = ("OtlpProblem", JSON)

@@ -76,6 +76,13 @@ class Executor:
         """Run the statements of *text* in order, up to the first that fails; return the last one's
         answer. Raises PenstockError.
         """
+        answer, _ = await self.run_in(text, context)
+        return answer
+
+    async def run_in(self, text: str, context: RequestContext) -> tuple[Answer, RequestContext]:
+        """Do what `run` does; return the context that USE has left, too, for clients with a
+        session.
+        """
         statements = await self._read(text, context)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
@@ -91,7 +98,7 @@ class Executor:
                 answer = Affected()
             else:
                 answer = await self._run_one(statement, context)
-        return answer
+        return answer, context
 
     async def _read(self, text: str, context: RequestContext) -> Sequence[st.Statement]:
         """Return the statements of *text*. Raises SqlError."""

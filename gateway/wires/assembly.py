@@ -16,6 +16,7 @@ from gateway.wires.opentsdb import OpenTsdb
 from gateway.wires.otlp import OtlpMetrics
 from gateway.wires.point_writer import PointWriter
 from gateway.wires.prometheus import RemoteWrite
+from gateway.wires.tdengine.assembly import TdengineParts
 from penstock.auth.access import Access
 from penstock.catalog.view import Catalog
 from penstock.runtime.clock import Clock
@@ -32,7 +33,9 @@ class WireParts:
         access: Access,
         clock: Clock,
         max_body: int,
+        tdengine: TdengineParts,
     ) -> None:
+        self.close = tdengine.close
         runner = Runner(executor, catalog, access, clock)
         self._parts = (
             InfluxWrite(writer),
@@ -41,6 +44,7 @@ class WireParts:
             OpenTsdb(writer),
             RemoteWrite(writer, max_body),
             OtlpMetrics(writer),
+            tdengine,
         )
 
     def routes(self, guard: RequestGuard) -> list[web.RouteDef]:

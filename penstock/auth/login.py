@@ -38,6 +38,8 @@ _TOKEN_SCHEMES = ("bearer", "token", "taosd")
 #: parts of a URL that InfluxDB 1 clients may put user and password into
 USER_PARAMETER = "u"
 PASSWORD_PARAMETER = "p"
+#: and that TDengine's clients may put a token into
+TOKEN_PARAMETER = "token"
 
 
 class Login:
@@ -306,7 +308,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def query_credentials(query: Mapping[str, str]) -> str | None:
-    """InfluxDB 1 clients may put `u` and `p` into the URL: the same as a basic auth header."""
+    """Return the header that a URL's parameters stand for: `token` (TDengine's clients) is a bearer
+    token, `u` and `p` (InfluxDB 1) are basic auth; None: it has none of them.
+    """
+    if TOKEN_PARAMETER in query:
+        return f"Bearer {query[TOKEN_PARAMETER]}"
     if USER_PARAMETER not in query or PASSWORD_PARAMETER not in query:
         return None
     return _basic_header(query[USER_PARAMETER], query[PASSWORD_PARAMETER])

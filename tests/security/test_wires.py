@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import httpx
 import pytest
+from websockets.sync.client import ClientConnection
+from websockets.sync.client import connect as dial
 
 from penstock.client.connection import Connection
 from penstock.mesh.running import RunningMesh
@@ -24,6 +29,8 @@ ATTACKS = [
     ("POST", f"/opentsdb/v1/put/json/{FOREIGN}", "[]"),
     ("POST", f"/api/v1/write?db={FOREIGN}", "x"),
     ("POST", f"/v1/metrics?db={FOREIGN}", "{}"),
+    ("POST", f"/rest/sqlt/{FOREIGN}", "SELECT who FROM secrets"),
+    ("POST", f"/rest/sqlutc/{OWN}", f"INSERT INTO {FOREIGN}.secrets VALUES (NOW, 'x')"),
 ]
 
 
@@ -54,3 +61,31 @@ def test_lists_leave_out_what_is_not_ones_own(anyone: Attacker) -> None:
             answer = client.get(path)
             assert answer.status_code == (401 if anyone.password is None else 200)
             assert FOREIGN not in answer.text, path
+
+
+def _ask(socket: ClientConnection, action: str, **args: Any) -> dict[str, Any]:
+    socket.send(json.dumps({"action": action, "args": {"req_id": 1, **args}}))
+    reply: dict[str, Any] = json.loads(socket.recv(60))
+    assert SECRET not in str(reply)
+    return reply
+
+
+def test_tdengines_socket_opens_no_foreign_database(anyone: Attacker, victims: Connection) -> None:
+    """Who logs in, or does not, gets as much as over REST."""
+    url = anyone.mesh.gateway_url.replace("http", "ws", 1) + "/ws"
+    with dial(url, open_timeout=60) as socket:
+        logged_in = _ask(socket, "conn", user=anyone.name, password=anyone.password or "guess")
+        assert (logged_in["code"] == 0) is (anyone.password is not None)
+        refused = 0x2644 if anyone.password is not None else 0x0357
+        for sql in (
+            f"SELECT who FROM {FOREIGN}.secrets",
+            f"INSERT INTO {FOREIGN}.secrets VALUES (NOW, 'x')",
+            "CREATE DATABASE mallory",
+        ):
+            assert _ask(socket, "query", sql=sql)["code"] == refused, sql
+        number = _ask(socket, "stmt2_init").get("stmt_id", 1)
+        text = f"INSERT INTO {FOREIGN}.secrets VALUES (?, ?)"
+        told = _ask(socket, "stmt2_prepare", stmt_id=number, sql=text, get_fields=True)
+        assert told["code"] == refused
+        assert _ask(socket, "fetch", id=1)["code"] != 0
+    assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from gateway.api.channels import notifications, row_socket, subscriptions, topics
+from gateway.api.channels import (
+    notifications,
+    row_socket,
+    subscriptions,
+    tdengine_socket,
+    topics,
+)
 from gateway.api.operations import errors, health
 from gateway.api.shapes import Shape
 
-_PARTS = (row_socket, subscriptions, notifications, topics)
+_PARTS = (row_socket, tdengine_socket, subscriptions, notifications, topics)
 
 CHANNELS = tuple(channel for part in _PARTS for channel in part.CHANNELS)
 SHAPES: dict[str, Shape] = {

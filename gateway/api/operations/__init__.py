@@ -12,11 +12,12 @@ from gateway.api.operations import (
     registry,
     rows,
     statements,
+    tdengine,
     waiting,
 )
 from gateway.api.shapes import Shape
 
-_PARTS = (statements, rows, points, influx, waiting, registry, console, health)
+_PARTS = (statements, rows, points, influx, tdengine, waiting, registry, console, health)
 
 OPERATIONS: Operations = {
     route: operation for part in _PARTS for route, operation in part.OPERATIONS.items()

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from gateway.api.shapes import INTEGER, TEXT, Shape, array, described, either, record, refer
+from gateway.api.shapes import (
+    INTEGER,
+    TEXT,
+    Shape,
+    array,
+    described,
+    either,
+    exactly,
+    record,
+    refer,
+)
 
 _BAD_LINE = record({"line": INTEGER, "message": TEXT})
 
@@ -42,6 +52,15 @@ SHAPES: dict[str, Shape] = {
             "error": refer("Error"),
         },
         description="An error as TDengine's clients read it.",
+    ),
+    "Tdengine2Problem": record(
+        {
+            "status": exactly("error"),
+            "code": described(INTEGER, "TDengine's number, or 65535."),
+            "desc": TEXT,
+            "error": refer("Error"),
+        },
+        description="An error as clients of TDengine 2 read it.",
     ),
     "Influx1Problem": record({"error": TEXT}, description="An error as InfluxDB 1 has it."),
     "Influx2Problem": record(

@@ -203,6 +203,7 @@ OPERATIONS: Operations = {
         errors=_ANY,
     ),
     ("POST", "/rest/sql"): _tdengine("tdengineSql"),
+    ("POST", "/rest/sql/"): _tdengine("tdengineSqlSlash"),
     ("POST", "/rest/sql/{db}"): _tdengine(
         "tdengineSqlIn", path_part("db", "Database for names without one.")
     ),

@@ -17,7 +17,7 @@ from gateway.api import asyncapi, openapi
 OPENAPI = openapi.document("1")
 ASYNCAPI = asyncapi.document("1")
 #: parts of a URL that log in, anywhere
-_KEYS = {"u", "p"}
+_KEYS = {"u", "p", "token"}
 
 
 def _closed(shape: Any) -> Any:

@@ -33,6 +33,12 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
         {"data": "SELECT * FROM meters"},
         200,
     ),
+    ("tdengineSqlSlash", "POST", "/rest/sql/", {"data": "SELECT 1"}, 200),
+    ("tdengine2Ticks", "POST", "/rest/sqlt", {"data": "SELECT * FROM plant.meters"}, 200),
+    ("tdengine2Ticks", "POST", "/rest/sqlt", {"data": "SELEC"}, 200),
+    ("tdengine2TicksIn", "POST", "/rest/sqlt/plant", {"data": "SELECT * FROM meters"}, 200),
+    ("tdengine2Utc", "POST", "/rest/sqlutc", {"data": "SELECT 1"}, 200),
+    ("tdengine2UtcIn", "POST", "/rest/sqlutc/plant", {"data": "SHOW TABLES"}, 200),
     ("tdengineLogin", "GET", "/rest/login/root/secret", {}, 200),
     ("tdengineLogin", "GET", "/rest/login/root/wrong", {}, 401),
     ("check", "POST", "/v1/check", {"json": {"sql": "SELECT v FROM plant.meters; SELEC"}}, 200),
@@ -152,7 +158,7 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("asyncapi", "GET", "/v1/asyncapi.json", {}, 200),
 ]
 #: WebSockets are opened below; a catalog in memory has no root whose tokens could be revoked
-_ELSEWHERE = {"ingest", "follow", "revokeTokens"}
+_ELSEWHERE = {"ingest", "follow", "tdengineSocket", "revokeTokens"}
 
 
 async def test_answers_are_as_described(gateway: WholeGateway) -> None:
@@ -183,7 +189,7 @@ async def test_documents_are_for_users(gateway: WholeGateway) -> None:
         assert told["info"]["title"] == "Penstock" and told["info"]["version"]
 
 
-@pytest.mark.parametrize("path", ["/v1/ingest", "/v1/follow"])
+@pytest.mark.parametrize("path", ["/v1/ingest", "/v1/follow", "/ws"])
 async def test_a_socket_opens_with_a_login(gateway: WholeGateway, path: str) -> None:
     async with gateway.client.ws_connect(path, headers=KEY) as socket:
         assert not socket.closed

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from gateway.guard import RequestGuard
 from gateway.wires.assembly import WireParts
 from gateway.wires.point_writer import PointWriter
+from gateway.wires.tdengine.assembly import TdengineParts
 from penstock.auth.login import Login
 from penstock.runtime.limits import Open, Rate
 from tests.sql.memory_mesh import FollowingStore
@@ -23,6 +24,8 @@ from tests.unit.gateway.statements.kit import Statements
 
 PASSWORD = "secret"
 MAX_BODY = 1 << 20
+#: bytes of one user's open results
+MAX_RESULT = 4 << 20
 
 
 def key(user: str = ROOT, password: str = PASSWORD) -> dict[str, str]:
@@ -45,6 +48,14 @@ class Wires:
         writer = PointWriter(
             self.statements.intake, self.gateway.definer, forwarder, self.gateway.access, clock
         )
+        self.tdengine = TdengineParts(
+            self.statements.executor,
+            self.statements.intake,
+            writer,
+            self.login,
+            MAX_BODY,
+            MAX_RESULT,
+        )
         parts = WireParts(
             writer,
             self.statements.executor,
@@ -52,6 +63,7 @@ class Wires:
             self.gateway.access,
             clock,
             MAX_BODY,
+            self.tdengine,
         )
         app = web.Application(client_max_size=MAX_BODY)
         app.add_routes(parts.routes(guard))

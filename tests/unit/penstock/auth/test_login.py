@@ -84,6 +84,10 @@ def test_everything_else_is_refused(login: Login, header: str | None) -> None:
 def test_credentials_in_the_url(login: Login) -> None:
     assert login.check(query_credentials({"u": "root", "p": "secret"})) == "root"
     assert query_credentials({"u": "root"}) is None
+    token = login.token("Ann")
+    assert login.check(query_credentials({"token": token, "u": "root", "p": "x"})) == "Ann"
+    with pytest.raises(AuthError):
+        login.check(query_credentials({"token": ""}))
 
 
 def test_root_comes_in_while_there_is_no_catalog(clock: ManualClock) -> None:
