@@ -59,6 +59,7 @@ class _Gateway:
             handle_signals=False,
             shutdown_timeout=5.0,
         )
+        self._postgres = self._parts.postgres()
         self._tasks: list[asyncio.Task[None]] = []
         self._watch()
 
@@ -83,6 +84,8 @@ class _Gateway:
         parts = self._parts
         await self._runner.setup()
         await GuardedSite(self._runner, settings, tls.server(settings)).start()
+        if self._postgres is not None:
+            await self._postgres.start()
         self._service.health.ready("http")
         self._service.announce()
         parts.writes.start()
@@ -107,6 +110,8 @@ class _Gateway:
         self._tasks = [vital.task(loop, name) for name, loop in loops.items()]
 
     async def close(self) -> None:
+        if self._postgres is not None:
+            await self._postgres.stop()
         await self._parts.socket.close()
         await self._parts.console.follow.close()
         await self._runner.cleanup()

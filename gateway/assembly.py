@@ -23,6 +23,9 @@ from gateway.information.schema import Information
 from gateway.ingest import RowRoutes
 from gateway.intake import WriteIntake
 from gateway.latest import LatestRoutes
+from gateway.postgres.catalog_answers import CatalogAnswers
+from gateway.postgres.server import PostgresServer
+from gateway.postgres.statements import PgStatements
 from gateway.registry.levels import SubjectLevels
 from gateway.registry.routes import SchemaRegistryRoutes
 from gateway.registry.subjects import VisibleSubjects
@@ -140,6 +143,21 @@ class GatewayParts:
         forwarded = ForwardedDefinitions(self._executor, self.ddl.definer)
         app.router.add_routes(self.forwarder.routes(forwarded.run))
         return app
+
+    def postgres(self) -> PostgresServer | None:
+        """Return the port of the PostgreSQL wire; None: the settings do not want it."""
+        if not self._settings.postgres:
+            return None
+        settings = self._settings
+        turns = Turns(settings.max_queries_per_user, settings.max_waiting_queries)
+        catalogs = CatalogAnswers(self.backends.catalog, self._access, turns)
+        return PostgresServer(
+            settings,
+            PgStatements(self._executor, catalogs, self.backends.catalog, self._access),
+            self.console.login,
+            self._clock,
+            tls.server(settings),
+        )
 
     def _make_wires(self) -> WireParts:
         writer = PointWriter(

@@ -35,6 +35,10 @@ class GatewaySettings(Settings):
 
     port: Port = 7700
 
+    #: serve the PostgreSQL wire, for reading, at a port of its own
+    postgres: bool = False
+    postgres_port: Port = 7706
+
     #: largest request body and WebSocket frame, bytes
     max_body: int = Field(16 << 20, ge=1024)
     #: rows waiting for Kafka: bytes and writes; beyond, clients are told to wait

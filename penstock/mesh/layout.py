@@ -27,6 +27,7 @@ PORT_NAMES = {
     "kafka": 3,
     "controller": 4,
     "redis": 5,
+    "postgres": 6,
     "federation": 7,
     "federation-tls": 8,
     "gateway-health": 10,

@@ -150,10 +150,18 @@ def streaming(nodes: int, environment: Mapping[str, str]) -> dict[str, str]:
     )
 
 
+def serves_postgres(environment: Mapping[str, str]) -> bool:
+    """Tell whether the gateway is to serve the PostgreSQL wire."""
+    wanted = environment.get("PENSTOCK_GATEWAY_POSTGRES", "")
+    return wanted.lower() in ("1", "true", "t", "on", "yes", "y")
+
+
 def listeners(service: str) -> list[str]:
     """Names of the ports that *service* binds."""
     if service == "federation":
         return ["federation", "federation-tls", "federation-health"]
+    if service == "gateway" and serves_postgres(os.environ):
+        return ["gateway", "postgres", "gateway-health"]
     return _LISTENERS.get(service) or [
         name for name in (service, f"{service}-health") if name not in ("spark", STANDBY, "snode")
     ]
@@ -344,6 +352,8 @@ def _python_service(
     own = {f"PENSTOCK_{name.upper()}_HEALTH_PORT": str(health)}
     if name in ports.by_name:
         own[f"PENSTOCK_{name.upper()}_PORT"] = str(ports[name])
+    if name == "gateway":
+        own["PENSTOCK_GATEWAY_POSTGRES_PORT"] = str(ports["postgres"])
     if name == "federation":
         own["PENSTOCK_FEDERATION_TLS_PORT"] = str(ports["federation-tls"])
     if name == "gateway" and "POLARS_MAX_THREADS" not in common:

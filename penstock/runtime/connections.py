@@ -32,6 +32,8 @@ _HEAD = (
     " application/json\r\nContent-Length: "
 )
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+#: answers a connection that is one too many with a message and a hint, and closes it
+Refuse = Callable[[asyncio.BaseTransport, str, str], None]
 # answers to requests that cannot be parsed pass no application, and would name Python's version
 web_response.SERVER_SOFTWARE = "penstock"  # type: ignore[attr-defined]
 
@@ -39,7 +41,13 @@ web_response.SERVER_SOFTWARE = "penstock"  # type: ignore[attr-defined]
 class Connections:
     """Counts of one port, and what its connections owe until when."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, refuse: Refuse | None = None) -> None:
+        """
+        Args:
+            refuse: answers and closes a connection that is one too many, given a message and a
+                hint; None: as HTTP does.
+        """
+        self._refuse = refuse or _refuse
         self.header_seconds = settings.header_seconds
         self.body_seconds = settings.body_seconds
         self._open = Open(settings.max_connections_per_address)
@@ -56,12 +64,12 @@ class Connections:
         peer = transport.get_extra_info("peername")
         address = network_of(str(peer[0])) if peer else ""
         if self._most and self._count >= self._most:
-            _refuse(transport, "too many connections to this port", "try again later")
+            self._refuse(transport, "too many connections to this port", "try again later")
             return None
         try:
             self._open.enter(address)
         except OverloadError:
-            _refuse(transport, "too many connections from this address", "close some of them")
+            self._refuse(transport, "too many connections from this address", "close some of them")
             return None
         self._count += 1
         return address

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from penstock.catalog.parameter_types import stand_ins
 from penstock.errors import SqlError
 from penstock.rows.parameters import encode
 from penstock.sql import statements as st
@@ -13,7 +14,6 @@ from penstock.sql.parser import read
 from services.store.flight_queries import FlightQueries
 from services.store.flight_tickets import TicketRequest
 from services.store.gateway_statements import GatewayStatements, kind_of
-from services.store.parameter_types import stand_ins
 
 
 class FlightAnswers:

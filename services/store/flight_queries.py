@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from penstock.auth.access import Access
 from penstock.catalog.model import Table
+from penstock.catalog.parameter_types import schema_of
 from penstock.errors import BusError, OverloadError
 from penstock.rows.parameters import decode
 from penstock.runtime.limits import Open
 from penstock.sql.parser import read
 from services.store.flight_tickets import TicketRequest
-from services.store.parameter_types import schema_of
 from services.store.partitions import Partitions
 from services.store.query import Permit, Queries
 

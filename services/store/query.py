@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from penstock.catalog.model import Table
+from penstock.catalog.parameter_types import stand_ins
 from penstock.duck import Bounds, Databases, Engine, explain_error
 from penstock.errors import SqlSemanticError
 from penstock.rows.parameters import Parameters
@@ -32,7 +33,6 @@ from services.store.engine_errors import explain_call
 from services.store.execution import Execution
 from services.store.free_literals import FreeLiteral, Value, find_free, put_numbers
 from services.store.images import Images
-from services.store.parameter_types import stand_ins
 from services.store.partitions import Partitions
 from services.store.plans import AskedText, KnownQuery, Plan, Plans, asked_text, says_the_same
 from services.store.query_run import QueryRequest, QueryRun

@@ -39,6 +39,11 @@ def test_ports_a_service_binds(service: str, names: list[str]) -> None:
     assert listeners(service) == names
 
 
+def test_the_postgresql_wire_has_a_port_when_it_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_GATEWAY_POSTGRES", "true")
+    assert listeners("gateway") == ["gateway", "postgres", "gateway-health"]
+
+
 def test_addresses_never_hold_a_password(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layout.make()

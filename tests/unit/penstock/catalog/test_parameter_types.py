@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.catalog.model import Table
+from penstock.catalog.parameter_types import schema_of, stand_ins
 from penstock.errors import SqlError
 from penstock.sql.parser import read
-from services.store.parameter_types import schema_of, stand_ins
 from tests.unit.services.store.kit import PLAIN, STABLE
 from tests.unit.services.store.test_query import opened
 
