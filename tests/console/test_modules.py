@@ -98,6 +98,17 @@ def test_mistakes_are_marked_where_they_are(
     assert units[2 * span["from"] : 2 * span["to"]].decode("utf-16-le") == marked
 
 
+def test_words_of_a_shell_and_addresses_are_what_they_were(call: Call) -> None:
+    assert call("pages/connect/snippets.js", 'shellWord("it\'s")') == "'it'\\''s'"
+    hosts = call(
+        "pages/connect/snippets.js",
+        '["grpc+tls://[::1]:7702", "kafka:9092,b:1", "ws://127.0.0.1:7701/x"].map(hostOf)',
+    )
+    assert hosts == ["[::1]", "kafka", "127.0.0.1"]
+    local = call("pages/connect/snippets.js", f"{hosts}.map(isLocal)")
+    assert local == [True, False, True]
+
+
 def test_rows_are_ordered_exactly_and_null_is_last(call: Call) -> None:
     rows = "[[9007199254740993n], [null], [9007199254740992n], [5]]"
     up = call("parts/grid_order.js", f"[...orderBy({rows}, 0, 'BIGINT', false)]")

@@ -1,4 +1,5 @@
 // The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
+import { Connect } from "./connect/page.js";
 import { Home } from "./home.js";
 import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
@@ -10,5 +11,6 @@ export const PAGES = [
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
   { path: "tables", title: "Tables", key: "t", component: Tables },
+  { path: "connect", title: "Connect", key: "c", component: Connect },
   { path: "mesh", title: "Mesh", key: "m", component: Mesh },
 ];

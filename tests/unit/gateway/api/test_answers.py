@@ -137,6 +137,16 @@ def test_every_operation_is_asked() -> None:
     assert asked | _ELSEWHERE == {one.id for one in OPERATIONS.values()}
 
 
+async def test_info_tells_where_the_other_ports_are(gateway: WholeGateway) -> None:
+    told = await (await gateway.client.get("/v1/info", headers=KEY)).json()
+    settings = gateway.memory.settings
+    assert (told["notifier_url"], told["store_url"]) == (settings.notifier_url, settings.store_url)
+    assert told["federation_url"] == settings.federation_url
+    assert told["kafka_bootstrap"] == settings.kafka_bootstrap
+    assert told["kafka_security"] == settings.kafka_security
+    assert told["kafka_users"] is settings.kafka_users
+
+
 async def test_documents_are_for_users(gateway: WholeGateway) -> None:
     for path in ("/v1/openapi.json", "/v1/asyncapi.json"):
         assert (await gateway.client.get(path)).status == 401
