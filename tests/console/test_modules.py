@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -107,6 +108,27 @@ def test_words_of_a_shell_and_addresses_are_what_they_were(call: Call) -> None:
     assert hosts == ["[::1]", "kafka", "127.0.0.1"]
     local = call("pages/connect/snippets.js", f"{hosts}.map(isLocal)")
     assert local == [True, False, True]
+
+
+def test_rights_become_rows_of_a_matrix(call: Call) -> None:
+    grants = [
+        {"user_name": holder, "kind": "user", "privilege": right, "object_type": kind}
+        | {"db_name": database, "object_name": name}
+        for holder, right, kind, database, name in (
+            ("root", "ALL", "all", "*", "*"),
+            ("ann", "READ", "database", "d", "*"),
+            ("ann", "DROP", "database", "d", "*"),
+            ("ann", "ALTER", "stream", "d", "s"),
+        )
+    ]
+    code = (
+        f"matrixOf({json.dumps(grants)}).map((row) => [row.holder, objectOf(row), ...row.rights])"
+    )
+    assert call("pages/users/matrix.js", code) == [
+        ["ann", "`d`.*", "READ", "DROP"],
+        ["ann", "STREAM `d`.`s`", "ALTER"],
+        ["root", "*.*", "READ", "WRITE", "CREATE", "ALTER", "DROP", "FUNCTION", "ADMIN"],
+    ]
 
 
 def test_rows_are_ordered_exactly_and_null_is_last(call: Call) -> None:

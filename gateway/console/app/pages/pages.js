@@ -5,6 +5,7 @@ import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
 import { Tables } from "./tables.js";
+import { Users } from "./users/page.js";
 
 export const PAGES = [
   { path: "", title: "Home", key: "h", component: Home },
@@ -12,5 +13,6 @@ export const PAGES = [
   { path: "streams", title: "Streams", key: "s", component: Streams },
   { path: "tables", title: "Tables", key: "t", component: Tables },
   { path: "connect", title: "Connect", key: "c", component: Connect },
+  { path: "users", title: "Users", key: "u", component: Users },
   { path: "mesh", title: "Mesh", key: "m", component: Mesh },
 ];

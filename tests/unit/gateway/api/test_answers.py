@@ -110,6 +110,8 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("consoleFile", "GET", "/console/v/none.js", {}, 404),
     ("health", "GET", "/v1/health", {}, 200),
     ("streamCounters", "GET", "/v1/streams/counters", {}, 200),
+    ("audit", "GET", "/v1/audit?limit=5", {}, 200),
+    ("audit", "GET", "/v1/audit?limit=0", {}, 400),
     ("openapi", "GET", "/v1/openapi.json", {}, 200),
     ("asyncapi", "GET", "/v1/asyncapi.json", {}, 200),
 ]
