@@ -117,10 +117,14 @@ class GatewayParts:
             Rate(settings.max_requests_per_second, self._clock),
             Open(settings.max_open_per_address),
         )
-        about = {
+        about: dict[str, str | bool] = {
             "version": _version(),
             "notifier_url": settings.notifier_url,
+            "store_url": settings.store_url,
             "federation_url": settings.federation_url,
+            "kafka_bootstrap": settings.kafka_bootstrap,
+            "kafka_security": settings.kafka_security,
+            "kafka_users": settings.kafka_users,
         }
         wires = self._make_wires()
         app = prepare(web.Application(client_max_size=settings.max_body))

@@ -1,11 +1,13 @@
 """What the console asks for beside statements and rows, put together: sessions, checks of
-statements, health, counters, and rows as they come. Public like all that the gateway answers.
+statements, health, counters, the audit trail, and rows as they come. Public like all that the
+gateway answers.
 """
 
 from __future__ import annotations
 
 from aiohttp import web
 
+from gateway.audit_trail import AuditRoutes
 from gateway.backends import Backends
 from gateway.check import CheckRoutes
 from gateway.dead_letters import DeadLetterReader
@@ -41,6 +43,7 @@ class ConsoleParts:
         self._access = access
         self._checker = checker
         self._clock = clock
+        self._audit_log = settings.audit_log
         self._secure = settings.tls_cert is not None
         self.login = login
         self.cookies = CookieSessions(backends.redis, login, clock)
@@ -69,6 +72,7 @@ class ConsoleParts:
             ),
             CheckRoutes(self._checker),
             CounterRoutes(self._sampler, self._viewer_of),
+            AuditRoutes(self._access, self._audit_log),
             HealthRoutes(self._sampler, self._viewer_of, letters.count, self._clock),
             self.follow,
         )

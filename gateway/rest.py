@@ -35,11 +35,11 @@ class SqlRoutes:
     """The handlers; `routes` mounts them."""
 
     def __init__(
-        self, executor: Executor, login: Login, clock: Clock, info: Mapping[str, str]
+        self, executor: Executor, login: Login, clock: Clock, info: Mapping[str, str | bool]
     ) -> None:
         """
         Args:
-            info: what /v1/info tells: version, and where the notifier is.
+            info: what /v1/info tells: version, and where the other ports are.
         """
         self._executor = executor
         self._login = login

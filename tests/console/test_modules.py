@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -96,6 +97,38 @@ def test_mistakes_are_marked_where_they_are(
     span = call("pages/sql/places.js", code)
     units = text.encode("utf-16-le")
     assert units[2 * span["from"] : 2 * span["to"]].decode("utf-16-le") == marked
+
+
+def test_words_of_a_shell_and_addresses_are_what_they_were(call: Call) -> None:
+    assert call("pages/connect/snippets.js", 'shellWord("it\'s")') == "'it'\\''s'"
+    hosts = call(
+        "pages/connect/snippets.js",
+        '["grpc+tls://[::1]:7702", "kafka:9092,b:1", "ws://127.0.0.1:7701/x"].map(hostOf)',
+    )
+    assert hosts == ["[::1]", "kafka", "127.0.0.1"]
+    local = call("pages/connect/snippets.js", f"{hosts}.map(isLocal)")
+    assert local == [True, False, True]
+
+
+def test_rights_become_rows_of_a_matrix(call: Call) -> None:
+    grants = [
+        {"user_name": holder, "kind": "user", "privilege": right, "object_type": kind}
+        | {"db_name": database, "object_name": name}
+        for holder, right, kind, database, name in (
+            ("root", "ALL", "all", "*", "*"),
+            ("ann", "READ", "database", "d", "*"),
+            ("ann", "DROP", "database", "d", "*"),
+            ("ann", "ALTER", "stream", "d", "s"),
+        )
+    ]
+    code = (
+        f"matrixOf({json.dumps(grants)}).map((row) => [row.holder, objectOf(row), ...row.rights])"
+    )
+    assert call("pages/users/matrix.js", code) == [
+        ["ann", "`d`.*", "READ", "DROP"],
+        ["ann", "STREAM `d`.`s`", "ALTER"],
+        ["root", "*.*", "READ", "WRITE", "CREATE", "ALTER", "DROP", "FUNCTION", "ADMIN"],
+    ]
 
 
 def test_rows_are_ordered_exactly_and_null_is_last(call: Call) -> None:

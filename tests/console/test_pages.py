@@ -3,35 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from penstock.client.connection import connect
-from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
 from tests.console.conftest import SCREENS, Visit
+from tests.console.using import Open, check_axe, check_width, enter, run
 
-Open = Callable[..., Visit]
 BIG = 9_007_199_254_740_993
-AXE = Path(__file__).parents[2] / ".ci/console/node_modules/axe-core/axe.min.js"
-PAGES = ("", "sql", "streams", "tables", "mesh")
-
-
-def run(mesh: RunningMesh, *statements: str, database: str | None = None) -> None:
-    patient = ConnectionOptions(timeout=150)
-    with connect(
-        mesh.gateway_url, user=mesh.user, password=mesh.password, options=patient
-    ) as client:
-        for statement in statements:
-            client.execute(statement, database=database)
-
-
-def enter(visit: Open, mesh: RunningMesh, screen: str = "wide light") -> Visit:
-    one = visit(mesh.gateway_url, screen)
-    one.log_in(mesh.user, mesh.password)
-    return one
+PAGES = ("", "sql", "streams", "tables", "connect", "users", "mesh")
 
 
 def write(one: Visit, text: str) -> None:
@@ -248,26 +228,14 @@ def test_no_page_is_wider_than_its_screen(visit: Open, mesh: RunningMesh, screen
     for path in PAGES:
         one.go(path)
         one.page.locator("main h1").first.wait_for(state="attached")
-        wider = one.page.evaluate(
-            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-        )
-        assert wider <= 0, path
+        check_width(one)
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_axe_finds_nothing_serious(visit: Open, mesh: RunningMesh, screen: str) -> None:
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm install in .ci/console")
     one = enter(visit, mesh, screen)
     for path in PAGES:
         one.go(path)
         one.page.locator("main h1").first.wait_for(state="attached")
         one.page.wait_for_timeout(1000)
-        one.page.evaluate(AXE.read_text(encoding="utf-8"))
-        found = one.page.evaluate("axe.run().then((result) => result.violations)")
-        serious = [
-            f"{v['id']}: {v['nodes'][0]['html']}"
-            for v in found
-            if v["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], path
+        check_axe(one)

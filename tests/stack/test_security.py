@@ -101,6 +101,7 @@ OTHERS = [
     ("GET", "/v1/asyncapi.json"),
     ("POST", "/v1/check"),
     ("GET", "/v1/health"),
+    ("GET", "/v1/audit"),
     ("GET", "/v1/streams/counters"),
     ("GET", "/v1/whoami"),
     ("GET", "/subjects"),
@@ -222,6 +223,7 @@ def test_the_console_follows_with_its_users_rights(
             assert {"store", "notifier"} <= {s["name"] for s in services}
             assert {s["memory"] for s in services} == {None}, "for who has ADMIN"
             assert console.get("/v1/streams/counters").json()["streams"] == []
+            assert console.get("/v1/audit").status_code == 403
             assert console.post("/v1/logout", json={"everywhere": True}).json() == {"ended": 1}
         with pytest.raises(ConnectionClosed):  # within some seconds, and before anything else
             socket.recv(60)

@@ -9,6 +9,7 @@ from gateway.api.operation import (
     LoginSpec,
     Operation,
     Operations,
+    ParameterSpec,
     json_answer,
 )
 from gateway.api.shapes import (
@@ -28,6 +29,7 @@ from gateway.api.shapes import (
 
 TAG = "health"
 ABOUT = "How the mesh is, and what it can be asked."
+_LIMIT: Shape = {"type": "integer", "minimum": 1, "maximum": 1000}
 _RATE = described(nullable(NUMBER), "A second; null when there is nothing to compare with.")
 
 SHAPES: dict[str, Shape] = {
@@ -82,6 +84,22 @@ SHAPES: dict[str, Shape] = {
             "failed_rate": _RATE,
         }
     ),
+    "AuditTrail": record(
+        {
+            "kept": described(BOOLEAN, "This gateway writes a file; without one there are none."),
+            "entries": described(array(refer("AuditEntry")), "The newest first."),
+        }
+    ),
+    "AuditEntry": record(
+        {
+            "time": described(TEXT, "ISO 8601, UTC."),
+            "event": TEXT,
+            "service": TEXT,
+            "user": described(TEXT, "Empty where nobody is known."),
+            "remote": described(TEXT, "Address that a request came from; may be empty."),
+            "details": described({"type": "object"}, "What else the line says."),
+        }
+    ),
     "Alive": record({"alive": BOOLEAN}, {"service": TEXT}, "More on loopback only."),
     "Readiness": record(
         {"ready": BOOLEAN},
@@ -110,6 +128,14 @@ OPERATIONS: Operations = {
         TAG,
         "Tell what streams have counted, and how much a second",
         json_answer(refer("Counters")),
+    ),
+    ("GET", "/v1/audit"): Operation(
+        "audit",
+        TAG,
+        "Return the newest entries of this gateway's audit trail; for ADMIN",
+        json_answer(refer("AuditTrail")),
+        parameters=(ParameterSpec("limit", "Entries; 100 without it.", _LIMIT),),
+        errors=(400,),
     ),
     ("GET", "/v1/openapi.json"): Operation(
         "openapi", TAG, "Return this document", json_answer(_DOCUMENT)

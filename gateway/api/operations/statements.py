@@ -137,7 +137,17 @@ SHAPES: dict[str, Shape] = {
             ),
         }
     ),
-    "About": record({"version": TEXT, "notifier_url": TEXT, "federation_url": TEXT}),
+    "About": record(
+        {
+            "version": TEXT,
+            "notifier_url": TEXT,
+            "store_url": TEXT,
+            "federation_url": TEXT,
+            "kafka_bootstrap": TEXT,
+            "kafka_security": TEXT,
+            "kafka_users": BOOLEAN,
+        }
+    ),
     "TdengineToken": record({"code": {"const": 0}, "desc": described(TEXT, "The token.")}),
 }
 
@@ -236,7 +246,7 @@ OPERATIONS: Operations = {
     ("GET", "/v1/info"): Operation(
         "info",
         TAG,
-        "Tell the version, and where notifier and link are",
+        "Tell the version, and where notifier, store, links and Kafka are",
         json_answer(refer("About")),
     ),
 }

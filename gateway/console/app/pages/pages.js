@@ -1,14 +1,18 @@
 // The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
+import { Connect } from "./connect/page.js";
 import { Home } from "./home.js";
 import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
 import { Tables } from "./tables.js";
+import { Users } from "./users/page.js";
 
 export const PAGES = [
   { path: "", title: "Home", key: "h", component: Home },
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
   { path: "tables", title: "Tables", key: "t", component: Tables },
+  { path: "connect", title: "Connect", key: "c", component: Connect },
+  { path: "users", title: "Users", key: "u", component: Users },
   { path: "mesh", title: "Mesh", key: "m", component: Mesh },
 ];

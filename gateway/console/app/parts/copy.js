@@ -16,7 +16,8 @@ export async function copyText(text) {
   box.remove();
 }
 
-export function CopyButton({ text, label = "Copy" }) {
+/** @param name what a screen reader says, where *label* alone says too little */
+export function CopyButton({ text, label = "Copy", name }) {
   const done = useSignal(false);
   async function copy() {
     await copyText(typeof text === "function" ? text() : text);
@@ -24,7 +25,7 @@ export function CopyButton({ text, label = "Copy" }) {
     announce("Copied");
     setTimeout(() => (done.value = false), 1500);
   }
-  return html`<button onClick=${copy}>${done.value ? "Copied" : label}</button>`;
+  return html`<button aria-label=${name} onClick=${copy}>${done.value ? "Copied" : label}</button>`;
 }
 
 export function Command({ text }) {

@@ -2,6 +2,8 @@
 import { html } from "../../vendor/preact.js";
 
 const LOOKS = {
+  enabled: ["●", "good"],
+  disabled: ["■", "still"],
   ready: ["●", "good"],
   ok: ["●", "good"],
   init: ["◐", "busy"],

@@ -154,6 +154,8 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("consoleFile", "GET", "/console/v/none.js", {}, 404),
     ("health", "GET", "/v1/health", {}, 200),
     ("streamCounters", "GET", "/v1/streams/counters", {}, 200),
+    ("audit", "GET", "/v1/audit?limit=5", {}, 200),
+    ("audit", "GET", "/v1/audit?limit=0", {}, 400),
     ("openapi", "GET", "/v1/openapi.json", {}, 200),
     ("asyncapi", "GET", "/v1/asyncapi.json", {}, 200),
 ]
@@ -179,6 +181,16 @@ async def test_answers_are_as_described(gateway: WholeGateway) -> None:
 def test_every_operation_is_asked() -> None:
     asked = {name for name, *_ in ASKED}
     assert asked | _ELSEWHERE == {one.id for one in OPERATIONS.values()}
+
+
+async def test_info_tells_where_the_other_ports_are(gateway: WholeGateway) -> None:
+    told = await (await gateway.client.get("/v1/info", headers=KEY)).json()
+    settings = gateway.memory.settings
+    assert (told["notifier_url"], told["store_url"]) == (settings.notifier_url, settings.store_url)
+    assert told["federation_url"] == settings.federation_url
+    assert told["kafka_bootstrap"] == settings.kafka_bootstrap
+    assert told["kafka_security"] == settings.kafka_security
+    assert told["kafka_users"] is settings.kafka_users
 
 
 async def test_documents_are_for_users(gateway: WholeGateway) -> None:
