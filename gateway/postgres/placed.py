@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any
+from typing import TypeVar
 
 from gateway.postgres.translate import PgStatement, split_statements
 from penstock.errors import PenstockError, SqlError
+
+T = TypeVar("T")
 
 
 class PlacedError(Exception):
@@ -18,7 +20,7 @@ class PlacedError(Exception):
         self.statement = statement
 
 
-async def placed(statement: PgStatement, work: Awaitable[Any]) -> Any:
+async def placed(statement: PgStatement, work: Awaitable[T]) -> T:
     """Return what *work* gives. Raises PlacedError for SqlErrors."""
     try:
         return await work

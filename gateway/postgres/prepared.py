@@ -123,8 +123,9 @@ class PgKept:
             raise _too_much(f"{self._most_held} bytes of answers in portals", "close some of them")
 
     def _require_room(self, more: int) -> None:
-        kept = [*self._statements.values(), *self._portals.values()]
-        if sum(one.size for one in kept) + more > self._most_bytes:
+        kept = sum(one.size for one in self._statements.values())
+        kept += sum(one.size for one in self._portals.values())
+        if kept + more > self._most_bytes:
             raise _too_much(f"{self._most_bytes} bytes of statements", "close some of them")
 
 
