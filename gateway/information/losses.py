@@ -104,7 +104,9 @@ def _late_row(stream: StreamEntry, letter: DeadLetter, line: bytes) -> tuple[Any
     row: dict[str, Any] = {}
     try:
         row = json.loads(line)
-        values = {k: v for k, v in row.items() if not k.startswith("_") and k != "tbname"}
+        source = stream.plan.source
+        own = {column.name for column in (*source.columns, *source.tags)}
+        values = {k: v for k, v in row.items() if k in own}
         shown = json.dumps(values)
     except ValueError:  # longer than a letter may be, and cut there
         row = {}

@@ -245,9 +245,9 @@ def test_redis_down_is_said() -> None:
 
 
 def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
-    view = MemoryView("CREATE STABLE db.m (ts TIMESTAMP, v DOUBLE) TAGS (site VARCHAR(8))")
+    view = MemoryView("CREATE STABLE db.m (ts TIMESTAMP, _v DOUBLE) TAGS (site VARCHAR(8))")
     planned = plan(
-        "CREATE STREAM s INTO r AS SELECT _wstart, sum(v) AS v FROM m PARTITION BY tbname INTERVAL(1s)",
+        "CREATE STREAM s INTO r AS SELECT _wstart, sum(_v) AS v FROM m PARTITION BY tbname INTERVAL(1s)",
         view,
     ).plan
     stream = StreamEntry(
@@ -267,8 +267,9 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
             *users,
         ]
     )
+    # a name may begin with an underscore, and what is internal does so, too;
     # a line separator of Unicode ends no line here
-    line = '{"tbname": "t", "ts": 5, "v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
+    line = '{"tbname": "t", "ts": 5, "_v": 1.0, "site": "\u2028", "_now": 7}\n{"cut'.encode()
     letters = [
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
         DeadLetter("in.db", 0, 3, "stream", "E_LATE", "1 row", 7, 200, line),
@@ -288,7 +289,7 @@ def test_rows_among_the_dead_letters_are_for_who_may_read_the_source() -> None:
 
     late = "stream_name, table_name, ticks, `row`"
     about = "code, stream_name"
-    shown = [("s", "t", 5, '{"ts": 5, "v": 1.0, "site": "\\u2028"}'), ("s", None, None, '{"cut')]
+    shown = [("s", "t", 5, '{"ts": 5, "_v": 1.0, "site": "\\u2028"}'), ("s", None, None, '{"cut')]
     for user, rows in {
         "of_stream": [],
         "of_both": shown,
