@@ -103,19 +103,26 @@ def read_catalog_query(text: str) -> CatalogQuery | None:
     """Return the query that *text* is, if it is one over catalogs or over no table; else None."""
     if len(text) > _LONGEST or not _MAY_BE.search(text):
         return None
+    tree = _parsed(text)
+    return CatalogQuery(tree) if tree is not None and _is_over_catalogs(tree) else None
+
+
+def _parsed(text: str) -> exp.Query | None:
+    """Return the tree of a text that is one query; None: it is something else."""
     try:
         statements = sqlglot.parse(without_schemas(text), dialect="postgres")
     except (SqlglotError, SqlSyntaxError, RecursionError):
         return None
     tree = statements[0] if len(statements) == 1 else None
-    if not isinstance(tree, exp.Query):
-        return None
+    return tree if isinstance(tree, exp.Query) else None
+
+
+def _is_over_catalogs(tree: exp.Query) -> bool:
+    """Return whether a query names a table of the catalogs, or no table."""
     tables = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier)]
     own = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     named = [t for t in tables if t.db or t.name.lower() not in own]
-    if named and not any(_engine_name(t) for t in named):
-        return None
-    return CatalogQuery(tree)
+    return not named or any(_engine_name(t) for t in named)
 
 
 def _engine_name(table: exp.Table) -> str | None:
@@ -225,20 +232,23 @@ def _bind_tables(tree: exp.Expr) -> set[str]:
             continue
         if not table.db and table.name.lower() in own:
             continue
-        name = _engine_name(table)
-        if name is None:
-            raise _unsupported(
-                f"{table.db or 'table'} {table.name} is not served beside catalogs".replace(
-                    "  ", " "
-                )
-            )
-        if not table.alias:
-            table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
-        table.set("db", None)
-        table.set("catalog", None)
-        table.set("this", exp.to_identifier(name, quoted=True))
-        found.add(name)
+        found.add(_bind_table(table))
     return found
+
+
+def _bind_table(table: exp.Table) -> str:
+    """Put the engine's table in the place of PostgreSQL's; return its name."""
+    name = _engine_name(table)
+    if name is None:
+        raise _unsupported(
+            f"{table.db or 'table'} {table.name} is not served beside catalogs".replace("  ", " ")
+        )
+    if not table.alias:
+        table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))
+    table.set("db", None)
+    table.set("catalog", None)
+    table.set("this", exp.to_identifier(name, quoted=True))
+    return name
 
 
 def _bind_table_function(table: exp.Table) -> None:

@@ -280,10 +280,7 @@ class CatalogTables:
 
     def _types(self) -> Iterator[Row]:
         arrays = {kind.array: kind for kind in ALL_TYPES if kind.array}
-        shown = {kind.oid for kind in ARRAY_TYPES}
-        others = [(oid, kind) for oid, kind in arrays.items() if oid not in shown]
-        made = [PgType(f"_{kind.name}", oid, -1, 0, "A") for oid, kind in others]
-        for kind in (*ALL_TYPES, *ARRAY_TYPES, *made):
+        for kind in (*ALL_TYPES, *ARRAY_TYPES, *_further_arrays(arrays)):
             element = arrays.get(kind.oid)
             yield {
                 "oid": kind.oid,
@@ -364,6 +361,13 @@ class CatalogTables:
 
     def _place(self, one: PgRelation) -> Row:
         return {"table_catalog": self._name, "table_schema": one.schema, "table_name": one.name}
+
+
+def _further_arrays(arrays: Mapping[int, PgType]) -> list[PgType]:
+    """Return the types of the arrays that ARRAY_TYPES lacks, of elements by their arrays' oids."""
+    shown = {kind.oid for kind in ARRAY_TYPES}
+    others = [(oid, kind) for oid, kind in arrays.items() if oid not in shown]
+    return [PgType(f"_{kind.name}", oid, -1, 0, "A") for oid, kind in others]
 
 
 def _type_modifier(column: Column, kind: PgType) -> int:

@@ -205,14 +205,7 @@ class PgSession:
     def change(self, name: str, values: list[str]) -> None:
         """Give a setting another value. Raises SqlSemanticError."""
         value = ", ".join(values)
-        if len(value) > _LONGEST_VALUE or len(name) > _LONGEST_VALUE:
-            raise SqlSemanticError("the value of a setting is too long", code="E_TOO_LONG")
-        if name in _FIXED and value.lower() not in _FIXED[name]:
-            raise SqlSemanticError(
-                f"{name} is {self.value(name)} and stays so", code="E_BAD_OPTION"
-            )
-        if name in _WRITABLE and value.lower() in ("off", "false", "0", "no"):
-            raise _only_reads()
+        self._require_allowed(name, value)
         if name == "timezone":
             self.timezone = _zone(value)
         elif name == "search_path":
@@ -221,6 +214,17 @@ class PgSession:
             self.own[name] = str(_milliseconds(value))
         elif name not in _FIXED and (name in self.own or len(self.own) < _MOST_OWN):
             self.own[name] = value
+
+    def _require_allowed(self, name: str, value: str) -> None:
+        """Raise SqlSemanticError if a setting may not have a value."""
+        if len(value) > _LONGEST_VALUE or len(name) > _LONGEST_VALUE:
+            raise SqlSemanticError("the value of a setting is too long", code="E_TOO_LONG")
+        if name in _FIXED and value.lower() not in _FIXED[name]:
+            raise SqlSemanticError(
+                f"{name} is {self.value(name)} and stays so", code="E_BAD_OPTION"
+            )
+        if name in _WRITABLE and value.lower() in ("off", "false", "0", "no"):
+            raise _only_reads()
 
     def _reset(self, statement: PgStatement) -> None:
         name = _setting(re.sub(r"RESET\s+", "", statement.theirs, count=1, flags=re.IGNORECASE))

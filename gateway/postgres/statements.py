@@ -5,7 +5,7 @@ gateway as any other statement, with the same rights and limits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -193,16 +193,23 @@ class PgStatements:
         count = max((*statement.parameters, len(declared)), default=0)
         oids = [declared[n] if n < len(declared) else 0 for n in range(count)]
         values: list[Any] = [None] * count
-        found = self._read(statement)
-        if found is not None and found.placeholders:
-            seen = self.seen_by(session.user)
-            types = schema_of(found, seen.table, session.database or "").types
-            stands = stand_ins(found) or []
-            for number, kind, value in zip(statement.parameters, types, stands, strict=False):
-                if not oids[number - 1]:
-                    oids[number - 1] = pg_type_of(kind).oid
-                values[number - 1] = value
+        for number, kind, value in self._inferred(statement, session):
+            if not oids[number - 1]:
+                oids[number - 1] = pg_type_of(kind).oid
+            values[number - 1] = value
         return tuple(oid or TEXT.oid for oid in oids), values
+
+    def _inferred(
+        self, statement: PgStatement, session: PgSession
+    ) -> Iterator[tuple[int, pa.DataType, Any]]:
+        """Yield number, type and a value that stands for it, of each parameter of the dialect's."""
+        found = self._read(statement)
+        if found is None or not found.placeholders:
+            return
+        seen = self.seen_by(session.user)
+        types = schema_of(found, seen.table, session.database or "").types
+        stands = stand_ins(found) or []
+        yield from zip(statement.parameters, types, stands, strict=False)
 
     def _read(self, statement: PgStatement) -> st.Statement | None:
         if not statement.parameters or self._catalog_query(statement) is not None:

@@ -133,10 +133,7 @@ def split_statements(text: str) -> list[PgStatement]:
 
 def _statement(text: str, tokens: list[PgToken]) -> list[PgStatement]:
     """Return the statement that tokens are; none if there are only blanks."""
-    while tokens and tokens[0].kind == "blank":
-        tokens = tokens[1:]
-    while tokens and tokens[-1].kind == "blank":
-        tokens = tokens[:-1]
+    tokens = _without_outer_blanks(tokens)
     if not tokens:
         return []
     parameters = tuple(int(t.text[1:]) for t in tokens if t.kind == "parameter")
@@ -158,6 +155,14 @@ def _statement(text: str, tokens: list[PgToken]) -> list[PgStatement]:
             tuple(token.at for token in made),
         )
     ]
+
+
+def _without_outer_blanks(tokens: list[PgToken]) -> list[PgToken]:
+    while tokens and tokens[0].kind == "blank":
+        tokens = tokens[1:]
+    while tokens and tokens[-1].kind == "blank":
+        tokens = tokens[:-1]
+    return tokens
 
 
 def without_schemas(text: str) -> str:
@@ -305,16 +310,10 @@ def _operand(made: list[PgToken]) -> int | None:
         return None
     at = len(made) - 1
     if made[at].text == ")":
-        depth = 0
-        while at >= 0:
-            depth += {")": 1, "(": -1}.get(made[at].text, 0)
-            if depth == 0:
-                break
-            at -= 1
-        if at < 0:
+        begin = _call_begin(made)
+        if begin is None:
             return None
-        if at and made[at - 1].kind in _NAMES:
-            at -= 1
+        at = begin
     elif made[at].kind not in _OPERANDS:
         return None
     while at >= 2 and made[at - 1].text == "." and made[at - 2].kind in _NAMES:
@@ -322,8 +321,31 @@ def _operand(made: list[PgToken]) -> int | None:
     return at
 
 
+def _call_begin(made: list[PgToken]) -> int | None:
+    """Return where the `(…)` or `f(…)` begins at whose end *made* ends; None: nowhere."""
+    depth = 0
+    for at in range(len(made) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(made[at].text, 0)
+        if depth == 0:
+            named = at > 0 and made[at - 1].kind in _NAMES
+            return at - 1 if named else at
+    return None
+
+
 def _type_at(tokens: list[PgToken], at: int) -> tuple[int, str | None]:
     """Return where the type behind `::` ends, and how ours has it; None: ours has none."""
+    end, words = _type_words(tokens, at)
+    name = _TYPE_NAMES.get(words)
+    if name is None:
+        return at, None
+    if end < len(tokens) and tokens[end].text == "(":
+        end, length = _type_length(tokens, end)
+        return end, name + ("" if name == "TIMESTAMP" else length)
+    return end, "DOUBLE" if name == "DECIMAL" else name
+
+
+def _type_words(tokens: list[PgToken], at: int) -> tuple[int, str]:
+    """Return where the words of the type at *at* end, and the words."""
     words: list[str] = []
     end = at
     for place in range(at, len(tokens)):
@@ -336,13 +358,12 @@ def _type_at(tokens: list[PgToken], at: int) -> tuple[int, str | None]:
             end = place + 1
             continue
         break
-    name = _TYPE_NAMES.get(" ".join(words))
-    if name is None:
-        return at, None
-    if end < len(tokens) and tokens[end].text == "(":
-        close = end
-        while close < len(tokens) and tokens[close].text != ")":
-            close += 1
-        length = "".join(token.text for token in tokens[end : close + 1])
-        return close + 1, name + ("" if name == "TIMESTAMP" else length)
-    return end, "DOUBLE" if name == "DECIMAL" else name
+    return end, " ".join(words)
+
+
+def _type_length(tokens: list[PgToken], at: int) -> tuple[int, str]:
+    """Return where the parentheses of a type end that begin at *at*, and their text."""
+    close = at
+    while close < len(tokens) and tokens[close].text != ")":
+        close += 1
+    return close + 1, "".join(token.text for token in tokens[at : close + 1])

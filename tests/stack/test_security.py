@@ -164,13 +164,19 @@ def test_http_endpoints_tell_who_has_too_few_rights(mesh: RunningMesh, root: Con
                 continue
             assert error["code"] == "E_FORBIDDEN"
             assert ("secrets" in error["message"]) == ("drain" not in path), error
+    assert root.query("SELECT count(*) FROM plant.secrets").rows == [(1,)]
+
+
+def test_subjects_of_tables_without_rights_are_not_shown(
+    mesh: RunningMesh, root: Connection
+) -> None:
+    with httpx.Client(base_url=mesh.gateway_url, auth=("ann", PASSWORD), timeout=60) as client:
         assert client.get("/subjects").json() == ["in.plant-meters"]
         subject = "/subjects/in.plant-secrets/versions"
         assert client.get(subject).status_code == 404
         assert (
             httpx.get(mesh.gateway_url + subject, auth=("root", mesh.password)).status_code == 200
         )
-    assert root.query("SELECT count(*) FROM plant.secrets").rows == [(1,)]
 
 
 def test_row_sockets(mesh: RunningMesh, root: Connection, ann: Connection) -> None:

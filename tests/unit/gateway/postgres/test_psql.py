@@ -42,10 +42,17 @@ async def test_backslash_commands_and_a_query(tmp_path: Path) -> None:
             wire.port, r"\dt", r"\d meters", r"\dn", r"\l", "SELECT n, who FROM plain"
         )
         lines = told.splitlines()
-        assert "d|meters|table|root" in lines and "d|plain|table|root" in lines
-        assert "ts|timestamp with time zone||not null|" in lines
-        assert "price|numeric(10,2)|||" in lines and "site|text|||" in lines
-        assert "d|root" in lines and "1|a" in lines and "|b" in lines
+        wanted = {
+            "d|meters|table|root",
+            "d|plain|table|root",
+            "ts|timestamp with time zone||not null|",
+            "price|numeric(10,2)|||",
+            "site|text|||",
+            "d|root",
+            "1|a",
+            "|b",
+        }
+        assert wanted <= set(lines)
         assert any(line.startswith("penstock|root|UTF8") for line in lines)
         assert "ERROR" not in told
 

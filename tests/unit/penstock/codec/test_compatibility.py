@@ -271,6 +271,10 @@ def written(schema: Schema) -> list[bytes]:
             for place, branch in enumerate(schema)
             for value in written(branch)
         ]
+    return written_complex(schema)
+
+
+def written_complex(schema: Schema) -> list[bytes]:
     kind = schema["type"]
     if kind == "enum":
         return [bytes([place * 2]) for place in range(len(schema["symbols"]))]
