@@ -200,11 +200,9 @@ def _plain(series: pl.Series, kind: str, tz: str | None) -> pl.Series:
     """Return values that json.dumps writes as TDengine does."""
     dtype = series.dtype
     if isinstance(dtype, pl.Date):
-        series = series.cast(pl.Datetime("ms"))
-        dtype = series.dtype
+        return _plain_times(series.cast(pl.Datetime("ms")), "ms", tz)
     if isinstance(dtype, pl.Datetime):
-        ticks = series.cast(pl.Int64)
-        return ticks if tz is None else times.render(ticks, dtype.time_unit, tz)
+        return _plain_times(series, dtype.time_unit, tz)
     if isinstance(dtype, pl.Decimal | pl.Int128):
         return series.cast(pl.String)
     if dtype == pl.Binary:
@@ -216,6 +214,11 @@ def _plain(series: pl.Series, kind: str, tz: str | None) -> pl.Series:
     if dtype.is_nested() or isinstance(dtype, pl.Time | pl.Duration):
         return _convert(series, str, pl.String())
     return series
+
+
+def _plain_times(series: pl.Series, precision: str, tz: str | None) -> pl.Series:
+    ticks = series.cast(pl.Int64)
+    return ticks if tz is None else times.render(ticks, precision, tz)
 
 
 def _plain_numbers(series: pl.Series) -> pl.Series:

@@ -107,10 +107,7 @@ def _number(sent: dict[str, Any], line: int) -> Iterator[Value]:
 
 def _histogram(sent: dict[str, Any], line: int) -> Iterator[Value]:
     """Yield the values of a histogram; buckets count what is below them, too."""
-    counts = [_integer({"": one}, "", line) or 0 for one in _list(sent, "bucketCounts")]
-    bounds = [_double({"": one}, "", line) for one in _list(sent, "explicitBounds")]
-    if counts and len(counts) != len(bounds) + 1:
-        raise LineError("the histogram has not one bucket more than bounds", line)
+    counts, bounds = _buckets(sent, line)
     yield "_count", {}, float(_integer(sent, "count", line) or 0)
     for name in ("sum", "min", "max"):
         value = _double(sent, name, line)
@@ -119,6 +116,15 @@ def _histogram(sent: dict[str, Any], line: int) -> Iterator[Value]:
     for below, bound in zip(accumulate(counts), [*bounds, None], strict=False):
         edge = "+Inf" if bound is None else repr(bound)
         yield "_bucket", {"le": ("le", edge)}, float(below)
+
+
+def _buckets(sent: dict[str, Any], line: int) -> tuple[list[int], list[float | None]]:
+    """Return what each bucket of a histogram counts, and the bounds between them."""
+    counts = [_integer({"": one}, "", line) or 0 for one in _list(sent, "bucketCounts")]
+    bounds = [_double({"": one}, "", line) for one in _list(sent, "explicitBounds")]
+    if counts and len(counts) != len(bounds) + 1:
+        raise LineError("the histogram has not one bucket more than bounds", line)
+    return counts, bounds
 
 
 #: kind of a metric → what makes values of a data point; None: it is not taken
@@ -181,13 +187,19 @@ def _plain(value: dict[str, Any]) -> Any:
         if kind == "kvlistValue" and isinstance(plain, dict):
             pairs = _objects(plain, "values")
             return {str(one.get("key", "")): _plain(_object(one, "value")) for one in pairs}
-        if kind == "intValue" and isinstance(plain, str) and _WHOLE.fullmatch(plain):
-            return int(plain)
-        if isinstance(plain, str):
-            return _printable(plain)
-        if isinstance(plain, bool | int | float):
-            return plain
+        single = _single(kind, plain)
+        if single is not None:
+            return single
     return None
+
+
+def _single(kind: str, plain: Any) -> str | float | None:
+    """Return a text, a number or a truth value of an AnyValue; None: it is something else."""
+    if not isinstance(plain, str):
+        return plain if isinstance(plain, bool | int | float) else None
+    if kind == "intValue" and _WHOLE.fullmatch(plain):
+        return int(plain)
+    return _printable(plain)
 
 
 def _printable(text: str) -> str:

@@ -35,6 +35,8 @@ _PROMOTED = {
 }
 #: what two schemas of the same records may differ in
 _ASIDE = ("doc", "namespace")
+#: what holds a schema inside another
+_INNER = ("type", "items", "values")
 #: a schema that says this of itself is not looked at by fastavro
 _PARSED = "__fastavro_parsed"
 
@@ -112,13 +114,14 @@ def _normal(schema: Any) -> Any:
         return [_normal(branch) for branch in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: value for key, value in schema.items() if key not in _ASIDE}
-    for key in ("type", "items", "values"):
-        if key in made:
-            made[key] = _normal(made[key])
-    if isinstance(made.get("fields"), list):
-        made["fields"] = [_normal(one) for one in made["fields"]]
+    made = {key: _normal_part(key, part) for key, part in schema.items() if key not in _ASIDE}
     return made["type"] if made.keys() == {"type"} else made
+
+
+def _normal_part(key: str, part: Any) -> Any:
+    """Return what a schema has under *key*, normal where that is schemas."""
+    holds_schemas = key in _INNER or (key == "fields" and isinstance(part, list))
+    return _normal(part) if holds_schemas else part
 
 
 def check(level: str, new: AvroSchema, earlier: Sequence[AvroSchema]) -> list[str]:

@@ -164,48 +164,54 @@ class Hub:
         request: dict[str, Any] = {}
         try:
             request = parse_request(text)
-            key = str(request.get("id", ""))
-            if request.get("action") == "unsubscribe":
-                task = tasks.pop(key, None)
-                if task is not None:
-                    task.cancel()
-                await _send(connection, {"id": key, "type": "unsubscribed"})
-                return
-            if request.get("action") != "subscribe":
-                raise BadHubRequest(
-                    f"no such action: {request.get('action')}", hint="subscribe or unsubscribe"
-                )
-            for ended in [name for name, task in tasks.items() if task.done()]:
-                del tasks[ended]
-            if key in tasks:
-                raise BadHubRequest(
-                    f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
-                )
-            if len(tasks) >= self._settings.max_subscriptions:
-                raise BadHubRequest(
-                    f"{len(tasks)} subscriptions on one connection are the most",
-                    code="E_OVERLOAD",
-                    hint="end one, open another connection, or raise"
-                    " PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS",
-                )
-            user = self._callers[connection].user
-            resolved = await self._resolver.resolve(request, user)
-            token = resolved.subscription.cursor.token()
-            await _send(connection, {"id": key, "type": "subscribed", "token": token})
-            tasks[key] = asyncio.create_task(
-                self._pump(
-                    connection,
-                    key,
-                    resolved.feed,
-                    resolved.subscription,
-                    lambda: self._access.require(user, "READ", resolved.subject),
-                )
-            )
+            action = request.get("action")
+            if action == "unsubscribe":
+                await _unsubscribe(connection, request, tasks)
+            elif action == "subscribe":
+                await self._subscribe(connection, request, tasks)
+            else:
+                raise BadHubRequest(f"no such action: {action}", hint="subscribe or unsubscribe")
         except PenstockError as error:
             if error.code == "E_FORBIDDEN":
                 audit.note_refusal(self._callers[connection].user, _remote(connection), error)
-            await _send(
-                connection, {"id": str(request.get("id", "")), "type": "error", **error.to_dict()}
+            await _send(connection, {"id": _key(request), "type": "error", **error.to_dict()})
+
+    async def _subscribe(
+        self,
+        connection: ServerConnection,
+        request: dict[str, Any],
+        tasks: dict[str, asyncio.Task[None]],
+    ) -> None:
+        key = _key(request)
+        self._require_room(key, tasks)
+        user = self._callers[connection].user
+        resolved = await self._resolver.resolve(request, user)
+        token = resolved.subscription.cursor.token()
+        await _send(connection, {"id": key, "type": "subscribed", "token": token})
+        tasks[key] = asyncio.create_task(
+            self._pump(
+                connection,
+                key,
+                resolved.feed,
+                resolved.subscription,
+                lambda: self._access.require(user, "READ", resolved.subject),
+            )
+        )
+
+    def _require_room(self, key: str, tasks: dict[str, asyncio.Task[None]]) -> None:
+        """Forget subscriptions that have ended. Raises BadHubRequest: *key* cannot be one more."""
+        for ended in [name for name, task in tasks.items() if task.done()]:
+            del tasks[ended]
+        if key in tasks:
+            raise BadHubRequest(
+                f'subscription "{key}" exists', hint="choose another id or unsubscribe first"
+            )
+        if len(tasks) >= self._settings.max_subscriptions:
+            raise BadHubRequest(
+                f"{len(tasks)} subscriptions on one connection are the most",
+                code="E_OVERLOAD",
+                hint="end one, open another connection, or raise"
+                " PENSTOCK_NOTIFIER_MAX_SUBSCRIPTIONS",
             )
 
     # ---------------------------------------------------------------- subscriptions
@@ -297,6 +303,22 @@ class Hub:
 
     def close(self) -> None:
         self._feeds.stop()
+
+
+def _key(request: dict[str, Any]) -> str:
+    return str(request.get("id", ""))
+
+
+async def _unsubscribe(
+    connection: ServerConnection,
+    request: dict[str, Any],
+    tasks: dict[str, asyncio.Task[None]],
+) -> None:
+    key = _key(request)
+    task = tasks.pop(key, None)
+    if task is not None:
+        task.cancel()
+    await _send(connection, {"id": key, "type": "unsubscribed"})
 
 
 async def _send(connection: ServerConnection, message: dict[str, Any]) -> None:

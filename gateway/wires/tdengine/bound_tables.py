@@ -46,15 +46,12 @@ def read_tables(data: memoryview) -> list[BoundTable]:
     _, tables, tags, columns, names_at, tags_at, columns_at = head
     if not 1 <= tables <= _MOST_TABLES or tags > MOST_COLUMNS or columns > MOST_COLUMNS:
         raise broken(f"it announces {tables} tables, {tags} tags and {columns} columns")
-    empty: list[list[list[Any]]] = [[]] * tables
     names = list(_names(data, names_at, tables)) if names_at else [None] * tables
-    tag_values = list(_columns(data, tags_at, tables, tags)) if tags_at and tags else empty
-    values = list(_columns(data, columns_at, tables, columns)) if columns_at and columns else empty
-    if any(len(column) != 1 for one in tag_values for column in one):
-        raise broken("a tag has other than one value")
+    tag_columns = _find_columns(data, tags_at, tables, tags)
+    values = _find_columns(data, columns_at, tables, columns)
     return [
-        BoundTable(name, [column[0] for column in own], rows)
-        for name, own, rows in zip(names, tag_values, values, strict=True)
+        BoundTable(name, _single_values(own), rows)
+        for name, own, rows in zip(names, tag_columns, values, strict=True)
     ]
 
 
@@ -66,6 +63,17 @@ def _names(data: memoryview, at: int, tables: int) -> Iterator[str | None]:
             yield text.decode() or None
         except UnicodeDecodeError as wrong:
             raise broken(f"a table's name is no text: {wrong}") from None
+
+
+def _find_columns(data: memoryview, at: int, tables: int, count: int) -> list[list[list[Any]]]:
+    """Return the columns of each table, none where nothing is sent."""
+    return list(_columns(data, at, tables, count)) if at and count else [[]] * tables
+
+
+def _single_values(columns: list[list[Any]]) -> list[Any]:
+    if any(len(column) != 1 for column in columns):
+        raise broken("a tag has other than one value")
+    return [column[0] for column in columns]
 
 
 def _columns(data: memoryview, at: int, tables: int, count: int) -> Iterator[list[list[Any]]]:

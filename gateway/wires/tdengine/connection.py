@@ -38,12 +38,7 @@ class ConnectionActions:
         return request.answer(version=VERSION)
 
     async def _connect(self, request: ActionRequest) -> Reply:
-        if request.args.get("mode") not in (None, _BI_MODE):
-            raise SchemaError("unexpected mode", code="E_BODY", hint="leave it out")
-        if request.text("totp_code", ""):
-            raise SchemaError(
-                "there are no one-time passwords here", code="E_BODY", hint="leave totp_code out"
-            )
+        _refuse_what_is_not_there(request)
         token = request.text("bearer_token", "")
         user = request.text("user", "")
         password = request.text("password", "")
@@ -84,3 +79,13 @@ class ConnectionActions:
             elif option.get("option") == _TIMEZONE:
                 self._session.set_timezone(value if isinstance(value, str) else "UTC")
         return request.answer()
+
+
+def _refuse_what_is_not_there(request: ActionRequest) -> None:
+    """Raise SchemaError where a client asks for other modes or one-time passwords."""
+    if request.args.get("mode") not in (None, _BI_MODE):
+        raise SchemaError("unexpected mode", code="E_BODY", hint="leave it out")
+    if request.text("totp_code", ""):
+        raise SchemaError(
+            "there are no one-time passwords here", code="E_BODY", hint="leave totp_code out"
+        )

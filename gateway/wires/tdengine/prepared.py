@@ -39,6 +39,9 @@ class BindField:
     column: Column
 
 
+_TABLE_FIELD = BindField("tbname", Column(TBNAME, ColumnType("VARCHAR", 192)))
+
+
 @dataclass(frozen=True)
 class PreparedText:
     """A statement that has been read.
@@ -68,21 +71,11 @@ def prepare(sql: str) -> PreparedText:
     """Return the statement of *sql*. Raises SqlError: it cannot be read, or prepared."""
     found = _TABLE_HOLDER.match(sql)
     text = sql if found is None else sql[: found.start(1)] + _STAND_IN + sql[found.end(1) :]
-    statements = read(text)
-    if len(statements) != 1:
-        raise SqlSyntaxError("one statement is prepared at a time", code="E_SEVERAL_STATEMENTS")
-    statement = statements[0]
+    statement = _read_one(text)
     holders = statement.placeholders
-    if any(holder.name for holder in holders):
-        raise SqlSyntaxError("values are bound to ?, not to names", hint="write ? for each value")
     if not isinstance(statement, st.Insert) or (not holders and found is None):
         return PreparedText(sql, len(holders), isinstance(statement, st.Insert | st.InsertSelect))
-    if len(statement.parts) != 1 or len(statement.parts[0].rows) != 1:
-        raise SqlSyntaxError(
-            "an INSERT that is prepared has one table and one row of values",
-            hint="bind as many tables and rows to it as you like",
-        )
-    part = statement.parts[0]
+    part = _only_part(statement)
     start = part.table.offset
     row_at = part.row_offsets[0]
     names_end = _end_of_name(text, start)
@@ -96,6 +89,25 @@ def prepare(sql: str) -> PreparedText:
         text[names_end:row_at],
         text[row_at : statement.end],
     )
+
+
+def _read_one(text: str) -> st.Statement:
+    """Return the only statement of *text*, whose placeholders have no names."""
+    statements = read(text)
+    if len(statements) != 1:
+        raise SqlSyntaxError("one statement is prepared at a time", code="E_SEVERAL_STATEMENTS")
+    if any(holder.name for holder in statements[0].placeholders):
+        raise SqlSyntaxError("values are bound to ?, not to names", hint="write ? for each value")
+    return statements[0]
+
+
+def _only_part(statement: st.Insert) -> st.InsertPart:
+    if len(statement.parts) != 1 or len(statement.parts[0].rows) != 1:
+        raise SqlSyntaxError(
+            "an INSERT that is prepared has one table and one row of values",
+            hint="bind as many tables and rows to it as you like",
+        )
+    return statement.parts[0]
 
 
 def _end_of_name(text: str, start: int) -> int:
@@ -139,26 +151,25 @@ def fields_of(part: st.InsertPart, layout: RowLayout, *, table_bound: bool) -> l
     Raises:
         SchemaError: there is no such column or tag.
     """
-    name = BindField("tbname", Column(TBNAME, ColumnType("VARCHAR", 192)))
-    made = [name] if table_bound else []
+    made = [_TABLE_FIELD] if table_bound else []
     tags = [c.name for c in layout.tags] if part.tag_names is None else list(part.tag_names)
     columns = [c.name for c in layout.columns] if part.columns is None else list(part.columns)
     given = [*zip(tags, part.tag_values, strict=False), *zip(columns, part.rows[0], strict=False)]
-    for field, value in given:
-        if not isinstance(value, st.Placeholder):
-            continue
-        if field.lower() == TBNAME:
-            made.append(name)
-            continue
-        found = layout.find(field)
-        if found is None:
-            raise SchemaError(
-                f'there is no column "{field[:192]}" in {layout.table}',
-                code="E_NO_COLUMN",
-                hint=f"there are {', '.join(c.name for c in layout.fields)}",
-            )
-        made.append(BindField("tag" if found in layout.tags else "column", found))
-    return made
+    bound = [name for name, value in given if isinstance(value, st.Placeholder)]
+    return made + [_field(name, layout) for name in bound]
+
+
+def _field(name: str, layout: RowLayout) -> BindField:
+    if name.lower() == TBNAME:
+        return _TABLE_FIELD
+    found = layout.find(name)
+    if found is None:
+        raise SchemaError(
+            f'there is no column "{name[:192]}" in {layout.table}',
+            code="E_NO_COLUMN",
+            hint=f"there are {', '.join(c.name for c in layout.fields)}",
+        )
+    return BindField("tag" if found in layout.tags else "column", found)
 
 
 def by_child(
@@ -172,6 +183,12 @@ def by_child(
     """
     if prepared.table is None or not any(f.kind == "tbname" for f in fields):
         return prepared, [f.kind for f in fields[0 if prepared.table is not None else 1 :]]
+    return _with_tables_bound(prepared, fields)
+
+
+def _with_tables_bound(
+    prepared: PreparedText, fields: Sequence[BindField]
+) -> tuple[PreparedText, list[Kind]]:
     assert prepared.part is not None
     if len(fields) != len(prepared.part.rows[0]):
         raise SchemaError(

@@ -106,12 +106,16 @@ async def test_only_sql_registers(gateway: WholeGateway) -> None:
     assert (await send(gateway, "GET", path))[1] == [1, 2]
 
 
-async def test_levels_are_entries_of_the_catalog(gateway: WholeGateway) -> None:
+async def test_a_subject_without_a_level_has_the_global_one(gateway: WholeGateway) -> None:
     own = f"/config/{SUBJECT}"
     assert await send(gateway, "GET", "/config") == (200, {"compatibilityLevel": "BACKWARD"})
     assert (await send(gateway, "GET", own))[1]["error_code"] == 40408
     told = await send(gateway, "GET", f"{own}?defaultToGlobal=true")
     assert told == (200, {"compatibilityLevel": "BACKWARD"})
+
+
+async def test_levels_are_entries_of_the_catalog(gateway: WholeGateway) -> None:
+    own = f"/config/{SUBJECT}"
     told = await send(gateway, "PUT", "/config", {"compatibility": "full_transitive"})
     assert told == (200, {"compatibility": "FULL_TRANSITIVE"})
     await send(gateway, "PUT", own, {"compatibility": "NONE"})
@@ -119,6 +123,12 @@ async def test_levels_are_entries_of_the_catalog(gateway: WholeGateway) -> None:
     table = gateway.memory.catalog.table("plant", "meters")
     level = gateway.memory.catalog.compatibility(table.id if table is not None else -1)
     assert level is not None and level.level == "NONE"
+
+
+async def test_a_deleted_level_is_the_one_before_again(gateway: WholeGateway) -> None:
+    own = f"/config/{SUBJECT}"
+    await send(gateway, "PUT", "/config", {"compatibility": "full_transitive"})
+    await send(gateway, "PUT", own, {"compatibility": "NONE"})
     assert await send(gateway, "DELETE", own) == (200, {"compatibilityLevel": "NONE"})
     assert (await send(gateway, "DELETE", own))[1]["error_code"] == 40401
     told = await send(gateway, "DELETE", "/config")

@@ -264,7 +264,7 @@ def test_mutated_requests_are_taken_or_refused() -> None:
             assert error.code in ("E_BODY", "E_TOO_LARGE")
 
 
-async def test_errors_are_statuses_in_the_encoding_of_the_request(wires: Wires) -> None:
+async def test_errors_are_statuses_and_json(wires: Wires) -> None:
     good = json.dumps(metrics(gauge("m", number())))
     status, told = await wires.post(PATH, good, key() | JSON, db="none")
     assert (status, told["code"]) == (404, 5) and "E_NO_DATABASE" in told["message"]
@@ -274,11 +274,17 @@ async def test_errors_are_statuses_in_the_encoding_of_the_request(wires: Wires) 
     assert status == 400 and "X-Penstock-Database" in told["message"]
     for headers in ({"Content-Type": "text/plain"}, JSON | {"Content-Encoding": "snappy"}):
         assert (await wires.post(PATH, good, key() | headers, db="d"))[0] == 415
+
+
+async def test_an_error_of_protobuf_is_protobuf(wires: Wires) -> None:
     headers = key() | PROTOBUF
     async with wires.client.post(f"{PATH}?db=d", data=b"\x0b", headers=headers) as answer:
         body = await answer.read()
         assert (answer.status, answer.content_type) == (400, PROTOBUF["Content-Type"])
     assert body.startswith(b"\x08\x03\x12") and b"E_BODY" in body
+
+
+async def test_bodies_that_do_not_unpack_are_refused(wires: Wires) -> None:
     bomb = gzip.compress(b" " * (MAX_BODY + 1))
     packed = JSON | {"Content-Encoding": "gzip"}
     assert (await wires.post(PATH, bomb, key() | packed, db="d"))[0] == 413

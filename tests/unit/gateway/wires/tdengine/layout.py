@@ -137,12 +137,14 @@ def write_bound(tables: Sequence[Bound]) -> bytes:
     parts = b""
     for form, some, there in (
         ("H", names, any(name for name, _, _ in tables)),
-        ("I", tags, any(own for _, own, _ in tables)),
-        ("I", columns, any(own for _, _, own in tables)),
+        ("I", tags, any(tags)),
+        ("I", columns, any(columns)),
     ):
-        places.append(28 + len(parts) if there else 0)
-        if there:
-            parts += struct.pack(f"<{len(some)}{form}", *map(len, some)) + b"".join(some)
+        if not there:
+            places.append(0)
+            continue
+        places.append(28 + len(parts))
+        parts += struct.pack(f"<{len(some)}{form}", *map(len, some)) + b"".join(some)
     counts = (len(tables), len(tables[0][1]), len(tables[0][2]))
     return struct.pack("<7I", 28 + len(parts), *counts, *places) + parts
 

@@ -95,20 +95,22 @@ async def test_a_table_may_be_written_in_the_text(client: TaosClient) -> None:
     assert await client.rows("SELECT v, w FROM t ORDER BY ts") == [(1, 5), (2, 5)]
 
 
+def _child(number: int, rows: int) -> Bound:
+    times = [_T0 + k for k in range(rows)]
+    return (
+        f"c{number}",
+        [(4, number), (8, f"s{number}")],
+        [(9, times), (7, [None] * rows), (10, ["ö"] * rows)],
+    )
+
+
 async def test_all_is_bound_at_once(client: TaosClient) -> None:
     number, told = await _init_2(client, _INTO_CHILD)
     fields = [(f["name"], f["field_type"], f["bind_type"]) for f in told["fields"]]
-    assert fields[:3] == [("tbname", 8, 4), ("g", 4, 2), ("site", 8, 2)]
-    assert fields[3:] == [("ts", 9, 1), ("v", 7, 1), ("n", 10, 1)]
+    of_tags = [("tbname", 8, 4), ("g", 4, 2), ("site", 8, 2)]
+    assert fields == [*of_tags, ("ts", 9, 1), ("v", 7, 1), ("n", 10, 1)]
     assert (told["is_insert"], told["fields_count"]) == (True, 6)
-    tables: list[Bound] = [
-        (
-            f"c{i}",
-            [(4, i), (8, f"s{i}")],
-            [(9, [_T0 + k for k in range(700)]), (7, [None] * 700), (10, ["ö"] * 700)],
-        )
-        for i in range(3)
-    ]
+    tables = [_child(i, 700) for i in range(3)]
     assert (await _bind_2(client, number, tables))["code"] == 0
     assert (await client.good("stmt2_exec", stmt_id=number))["affected"] == 2100
     found = await client.rows(
