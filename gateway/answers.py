@@ -107,14 +107,12 @@ def to_tdengine(
 
 def columns_of(table: pa.Table) -> list[tuple[str, str]]:
     """Return the name and type of each column, as far as a table without rows tells it."""
-    meta, _ = columns_and_rows(table.slice(0, 0), "UTC")
-    return [(name, kind) for name, kind, _ in meta]
+    return [(name, kind) for name, kind, _ in describe(table.slice(0, 0))]
 
 
 def describe(table: pa.Table) -> list[list[Any]]:
     """Return the name, type and size in bytes of each column."""
-    columns = [pl.Series(values=column) for column in table.columns]
-    return [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
+    return _metas(table, _series_of(table))
 
 
 def to_arrow(answer: Answer) -> bytes:
@@ -137,13 +135,21 @@ def columns_and_rows(table: pa.Table, tz: str | None) -> tuple[list[list[Any]], 
         tz: zone of times, which are texts; None: they are ticks.
     """
     # column by column: a query may give two of one name
-    columns = [pl.Series(values=column) for column in table.columns]
-    meta = [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
+    columns = _series_of(table)
+    meta = _metas(table, columns)
     values = [
         _plain(series, kind, tz).to_list()
         for series, (_, kind, _) in zip(columns, meta, strict=True)
     ]
     return meta, list(zip(*values, strict=True)) if values else []
+
+
+def _series_of(table: pa.Table) -> list[pl.Series]:
+    return [pl.Series(values=column) for column in table.columns]
+
+
+def _metas(table: pa.Table, columns: Sequence[pl.Series]) -> list[list[Any]]:
+    return [_meta(field, series) for field, series in zip(table.schema, columns, strict=True)]
 
 
 def _meta(field: pa.Field, series: pl.Series) -> list[Any]:

@@ -8,7 +8,6 @@ they may see. Rows are `stream_table_rows.py`'s. A table that somebody subscribe
 from __future__ import annotations
 
 import asyncio
-import base64
 import ssl
 import threading
 from collections.abc import Callable, Sequence
@@ -26,6 +25,7 @@ from penstock.auth.access import Access, Visible
 from penstock.catalog.model import KeyRule, Purge, Replicated, Table
 from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
+from penstock.client.gateway import authorization
 from penstock.client.nodes import Nodes
 from penstock.config.raft import GROUPS, Group, RaftGroups
 from penstock.coordination.presence import Presence, Registry
@@ -63,10 +63,9 @@ class StreamTableGroups:
         self._clock = clock
         self._timeout = timeout
         self._registry = Registry(client, 1.0)
-        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
         self._nodes = Nodes(
             lambda: self._describe(self._registry.urls),
-            f"Basic {basic}",
+            authorization(user, password),
             among_nodes=True,
             context=context,
         )

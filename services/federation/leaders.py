@@ -13,7 +13,6 @@ stream table and are left out.
 
 from __future__ import annotations
 
-import base64
 import itertools
 import secrets
 import ssl
@@ -33,6 +32,7 @@ import tenacity
 from penstock.catalog.model import Table
 from penstock.catalog.stream_tables import groups_of_tables
 from penstock.catalog.view import Catalog
+from penstock.client.gateway import authorization
 from penstock.client.nodes import Nodes, patience_is_over
 from penstock.client.wire import to_stream
 from penstock.config.raft import RaftGroups
@@ -87,12 +87,11 @@ class Leaders:
             context: for nodes that speak TLS.
         """
         registry = Registry(client, 1.0)
-        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
 
         def fetch() -> dict[str, Any]:
             return registry.describe(groups, groups_of_tables(catalog()), registry.urls)
 
-        self._nodes = Nodes(fetch, f"Basic {basic}", among_nodes=True, context=context)
+        self._nodes = Nodes(fetch, authorization(user, password), among_nodes=True, context=context)
         self.patience = patience
         self.pool = ThreadPoolExecutor(_THREADS, "leaders")
 

@@ -20,8 +20,7 @@ from services.store.resolve import ResolvedTable
 Find = Callable[[str, str], ResolvedTable | None]
 #: names that are read as they are written: others are in quotes, or of upper case
 _NAME = "[a-z_][a-z0-9_]*"
-_FROM = re.compile(rf"\bfrom\s+(?:(?P<home>{_NAME})\.)?(?P<name>{_NAME})\b(?![.(])")
-_KEYWORD = re.compile(r"\bfrom\b", re.IGNORECASE)
+_FROM = re.compile(rf"\b(?i:from)\s+(?:(?P<home>{_NAME})\.)?(?P<name>{_NAME})\b(?![.(])")
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,9 @@ def _find_name(text: QueryText) -> tuple[int, re.Match[str]] | None:
     found = [
         (number, match)
         for number, piece in enumerate(text.between)
-        for match in _FROM.finditer(_fold_keywords(piece))
+        for match in _FROM.finditer(piece)
     ]
     return found[0] if len(found) == 1 else None
-
-
-def _fold_keywords(piece: str) -> str:
-    return _KEYWORD.sub("from", piece)
 
 
 def _is_alone(text: QueryText, name: str) -> bool:

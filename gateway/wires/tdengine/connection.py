@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.wires.tdengine.frames import ActionRequest, Reply
-from gateway.wires.tdengine.session import WireSession, basic
+from gateway.wires.tdengine.session import WireSession
+from penstock.client.gateway import authorization
 from penstock.errors import PenstockError, SchemaError
 from penstock.sql.functions.query import SPOKEN_VERSION
 
@@ -48,7 +49,7 @@ class ConnectionActions:
         # a client whose URL or header logged it in may connect without saying it again
         own = bool(token or user or not session.user)
         if own:
-            await session.log_in(f"Bearer {token}" if token else basic(user, password))
+            await session.log_in(authorization(user, password, token or None))
         try:
             session.set_timezone(tz)
             if database:

@@ -6,7 +6,6 @@ expired token end it.
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass, replace
 
 from gateway import times
@@ -16,6 +15,7 @@ from gateway.statements.executor import Executor
 from penstock.auth.login import Login, is_token
 from penstock.errors import AuthError, CatalogError
 from penstock.rows.parameters import Parameters
+from penstock.sql.words import in_backticks
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class WireSession:
 
     async def use(self, database: str) -> None:
         """Make *database* the current one. Raises PenstockError."""
-        await self.run(f"USE {_quoted(database)}")
+        await self.run(f"USE {in_backticks(database.strip('`'))}")
 
     async def run(self, text: str, parameters: Parameters | None = None) -> tuple[Answer, str]:
         """Run statements; return the last one's answer, and what there is to say beside it. Raises
@@ -104,12 +104,3 @@ class WireSession:
                 hint="send USE, or connect to one",
             )
         return self.database
-
-
-def basic(user: str, password: str) -> str:
-    """Return user and password as an `Authorization` header has them."""
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.strip("`").replace("`", "``") + "`"

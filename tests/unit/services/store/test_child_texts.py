@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import names
-from penstock.errors import AuthError
+from penstock.errors import AuthError, SqlSemanticError
 from services.store import query
 from services.store.query import Queries, QueryLimits
 from services.store.query_run import QueryRun
@@ -128,5 +128,5 @@ def test_a_table_that_is_there_no_more_is_not_answered(panels: Panels) -> None:
     for child in ("d1", "d2"):
         panels.queries.run(f"SELECT v FROM {child}", "d")
     panels.store.redis.hdel(names.children(STABLE.id), "d2")
-    with pytest.raises(Exception, match="does not exist"):
+    with pytest.raises(SqlSemanticError, match="does not exist"):
         panels.queries.run("SELECT v FROM d2", "d")
