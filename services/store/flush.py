@@ -17,6 +17,7 @@ import polars as pl
 import structlog
 
 from penstock.catalog.stored import StoredNames
+from penstock.rows.copies import has_copies
 from penstock.storage import segments
 from penstock.storage.segments import META, Position, Segment
 from penstock.types import TIME_LIMITS, in_range
@@ -70,7 +71,7 @@ class Newest:
         """
         if not rows["_op"].eq(0).all():
             return False
-        if rows.select(pl.struct(layout.keys).is_duplicated().any()).item():
+        if has_copies(rows, layout.keys):
             return False
         least = rows.group_by("tbname").agg(_min=pl.col(layout.time_column).min())
         return bool(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import polars as pl
 
+from penstock.rows.copies import find_copies
 from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.windows.assign.ingest import Ingest
 from penstock.windows.assign.regions import Regions
@@ -166,9 +167,11 @@ class Evictor:
         rows = self.store.rows
         if not self._unique:
             # whatever partition they are in, and whichever of them is let go
-            copies = rows.filter(pl.struct(self.ingest.identity).is_duplicated())
+            copies = find_copies(rows, self.ingest.identity)
             last = copies.sort("_seq").unique(self.ingest.identity, keep="last").select("_seq")
             self.keep(copies.join(last, on="_seq", how="anti"))
+        if not self.unstored.height:
+            return old.clear()
         held = pl.concat([rows.select("_seq"), self.extras.select("_seq")])
         self.unstored = self.unstored.unique(maintain_order=True).join(
             held, on="_seq", how="semi", maintain_order="left"

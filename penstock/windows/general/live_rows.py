@@ -14,6 +14,7 @@ from penstock.windows.assign.ingest import Ingest
 from penstock.windows.clocks.ticks import ALWAYS, NEVER, Highest, Ticks
 from penstock.windows.general.evict import Evictor
 from penstock.windows.general.store import Store
+from penstock.windows.rows.columnwise import kept
 from penstock.windows.rows.counted import standing
 
 
@@ -130,21 +131,15 @@ class LiveRows:
         """
         if self._evictor.stored.history is None:
             return
-        otherwise = pl.col("_floor") != NEVER
+        otherwise = live.get_column("_floor") != NEVER
         if not self._replaces:
-            otherwise |= pl.col("_op") == MERGE
-        partly = live.filter(otherwise)
+            otherwise |= live.get_column("_op") == MERGE
+        partly = kept(live, otherwise)
         self._evictor.keep(partly)
-        if not self._replaces:
+        if not self._replaces and silent.height:
             # one that fails WHERE may pass it as storage has it, with the columns of the row before
-            partly = pl.concat(
-                [
-                    partly,
-                    silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass")).select(
-                        partly.columns
-                    ),
-                ]
-            )
+            failed = silent.filter((pl.col("_op") == MERGE) & ~pl.col("_pass"))
+            partly = pl.concat([partly, failed.select(partly.columns)])
         if partly.height:
             self._evictor.stored.drop(
                 partly.with_columns(

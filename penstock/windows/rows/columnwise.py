@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from penstock import tuning
+from penstock.rows.copies import has_copies
 
 
 def beside(columns: Iterable[pl.Series]) -> pl.DataFrame:
@@ -45,4 +46,4 @@ def repeats(rows: pl.DataFrame, names: list[str]) -> bool:
         return (
             len(set(zip(*(rows.get_column(n).to_list() for n in names), strict=True))) < rows.height
         )
-    return bool(rows.select(pl.struct(names).is_duplicated().any()).item())
+    return has_copies(rows, names)
