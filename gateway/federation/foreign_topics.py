@@ -130,6 +130,12 @@ class ForeignTopics:
                 code="E_UNSUPPORTED_STATEMENT",
                 hint="change the row in that database",
             )
+        if topic.format == "protobuf":
+            raise CatalogError(
+                f"{layout.table} is a topic of Protobuf and is only read",
+                code="E_UNSUPPORTED_STATEMENT",
+                hint="write its messages with the serializer of your language",
+            )
         frame = frame_of(layout, write)
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         row_checks.check(layout, frame, now)
@@ -187,6 +193,7 @@ class _Writer:
         self._checked = time.monotonic()
         self._registry = SchemaRegistry(topic.registry, reach) if topic.registry else None
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
+        assert topic.format != "protobuf"
         self._messages = Messages(topic.format, columns, table.precision, self._registry)
         self._bus = Publisher(
             brokers.bootstrap,

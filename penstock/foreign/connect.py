@@ -283,8 +283,9 @@ def _text_of_number(value: int, kind: Kind) -> str:
         return (_EPOCH + dt.timedelta(microseconds=micros)).time().isoformat()
     if kind.name in _DAYS:
         return (_EPOCH + dt.timedelta(days=value)).date().isoformat()
-    if kind.name in _MOMENTS:
-        micros = value * _MOMENTS[kind.name] // 10**3
+    unit = 1 if isinstance(value, Nanoseconds) else _MOMENTS.get(kind.name)
+    if unit is not None:
+        micros = value * unit // 10**3
         return (_EPOCH + dt.timedelta(microseconds=micros)).isoformat()
     return str(value)
 

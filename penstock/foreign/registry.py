@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from typing import Any
@@ -11,12 +12,15 @@ import httpx
 
 from penstock.errors import RemoteError, SchemaError
 from penstock.foreign.avro import parse
+from penstock.foreign.descriptors import Descriptors
 from penstock.outbound.reach import Reach
 
 _TIMEOUT_S = 10.0
 #: most that a registry may take for one answer, and send
 _WHOLE_S = 20.0
 _MAX_ANSWER = 1 << 20
+#: files that one schema of Protobuf may be made of
+_MOST_FILES = 100
 
 
 def _no_answer() -> RemoteError:
@@ -40,6 +44,7 @@ class SchemaRegistry:
         self._reach = reach if reach is not None else Reach()
         self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
         self._schemas: dict[int, Any] = {}
+        self._descriptors: dict[int, Descriptors] = {}
         #: schemas of these ids are none that we take: every message of theirs would be a question
         self._refused: dict[int, SchemaError] = {}
 
@@ -57,6 +62,49 @@ class SchemaRegistry:
                 self._refused[schema_id] = refused
                 raise
         return self._schemas[schema_id]
+
+    def descriptors(self, schema_id: int) -> Descriptors:
+        """Protobuf's schema of this id, with the files that it imports. Raises SchemaError,
+        RemoteError.
+        """
+        if schema_id in self._refused:
+            raise self._refused[schema_id]
+        if schema_id not in self._descriptors:
+            made = Descriptors()
+            try:
+                self._add_file(made, f"/schemas/ids/{schema_id}", set())
+            except SchemaError as refused:
+                self._refused[schema_id] = refused
+                raise
+            self._descriptors[schema_id] = made
+        return self._descriptors[schema_id]
+
+    def _add_file(self, made: Descriptors, path: str, seen: set[str]) -> None:
+        """Read the file at *path* behind the files that it imports."""
+        seen.add(path)
+        if len(seen) > _MOST_FILES:
+            raise SchemaError(
+                f"the registry's schema is of more than {_MOST_FILES} files",
+                code="E_REMOTE_SCHEMA",
+            )
+        found = self._get(path + "?format=serialized")
+        references = found.get("references") or []
+        if not isinstance(references, list) or not all(isinstance(r, dict) for r in references):
+            raise _no_answer()
+        for reference in references:
+            subject = quote(str(reference.get("subject")), safe="")
+            inner = f"/subjects/{subject}/versions/{quote(str(reference.get('version')), safe='')}"
+            if inner not in seen:
+                self._add_file(made, inner, seen)
+        try:
+            file = base64.b64decode(str(found.get("schema")), validate=True)
+        except ValueError:
+            raise SchemaError(
+                "the registry gives no descriptor of this schema",
+                code="E_REMOTE_SCHEMA",
+                detail="it must be a schema of Protobuf, and a registry with format=serialized",
+            ) from None
+        made.add(file)
 
     def newest(self, subject: str) -> tuple[int, Any]:
         """Id and schema that messages of *subject* are written with now."""

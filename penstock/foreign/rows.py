@@ -16,6 +16,7 @@ from penstock.catalog.model import Table
 from penstock.foreign.changes import Changes
 from penstock.foreign.envelopes import AvroEnvelopes, Envelopes, JsonEnvelopes
 from penstock.foreign.messages import Messages
+from penstock.foreign.protobuf import ProtobufMessages
 from penstock.foreign.registry import SchemaRegistry
 from penstock.foreign.topic import MESSAGE_ID, Topic, message_id
 from penstock.sql.plan import TICKS_PER_SECOND
@@ -56,7 +57,12 @@ class MessageRows:
         self._time = table.time_column
         self._ticks_per_ms = TICKS_PER_SECOND[table.precision] // 1_000
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
-        self._messages = Messages(topic.format, columns, table.precision, registry)
+        self._messages: Messages | ProtobufMessages
+        if topic.format == "protobuf":
+            assert registry is not None
+            self._messages = ProtobufMessages(columns, table.precision, registry)
+        else:
+            self._messages = Messages(topic.format, columns, table.precision, registry)
 
     def decode(self, batch: Batch, indexes: Sequence[int]) -> pl.DataFrame:
         chosen = np.asarray(indexes)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from penstock.catalog.model import FOREIGN, Table
@@ -30,11 +30,15 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
+#: how the bytes of a message are read
+Form: TypeAlias = Literal["json", "avro", "protobuf"]
+
+
 class _Format(NamedTuple):
     """What `data_format` means: how bytes are read, and whether messages tell of changes."""
 
     name: str
-    form: Literal["json", "avro"]
+    form: Form
     changes: bool = False
 
 
@@ -42,6 +46,7 @@ _FORMATS = {
     "jsoneachrow": _Format("JSONEachRow", "json"),
     "json": _Format("JSONEachRow", "json"),
     "avro": _Format("Avro", "avro"),
+    "protobuf": _Format("Protobuf", "protobuf"),
     "debeziumjson": _Format("DebeziumJSON", "json", changes=True),
     "debezium-json": _Format("DebeziumJSON", "json", changes=True),
     "debeziumavro": _Format("DebeziumAvro", "avro", changes=True),
@@ -77,7 +82,7 @@ class Topic:
 
     brokers: str
     topic: str
-    format: Literal["json", "avro"]
+    format: Form
     registry: str = ""
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -164,9 +169,9 @@ def _check_keys(given: Mapping[str, str]) -> None:
 
 def _read_registry(given: Mapping[str, str], form: str) -> str:
     registry = given.get("kafka_schema_registry_url", "").rstrip("/")
-    if (form == "avro") != bool(registry):
+    if (form != "json") != bool(registry):
         raise _bad(
-            "Avro needs kafka_schema_registry_url, and JSON has no use for it",
+            "Avro and Protobuf need kafka_schema_registry_url, and JSON has no use for it",
             "kafka_schema_registry_url='http://host:port'",
         )
     if registry and not _is_address(registry):

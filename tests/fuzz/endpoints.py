@@ -173,7 +173,7 @@ def _debezium() -> tuple[Callable[[bytes], Any], list[bytes]]:
     schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
     plain = change | {"before": row | {"d": "1.25"}, "after": row | {"d": 1.25}}
     messages = [plain, {"schema": schema, "payload": change}]
-    return lambda data: changes.decode([(data, data)]), [json.dumps(m).encode() for m in messages]
+    return lambda data: changes.decode([(None, data)]), [json.dumps(m).encode() for m in messages]
 
 
 def _compare(data: bytes) -> None:
