@@ -220,7 +220,7 @@ class _Message:
         """The value of a field; *start* is the number itself where *wire* is VARINT."""
         kind = field.kind
         if wire != _WIRES.get(kind, VARINT):
-            raise _broken(f"field {field.name} has wire type {wire}")
+            raise _broken(f"a field has wire type {wire}, which its schema does not say")
         if kind in _FIXED:
             return _FIXED[kind].unpack_from(self._body, start)[0]
         if kind == d.STRING:
@@ -241,7 +241,7 @@ class _Message:
     def _inner(self, name: str, start: int, end: int, depth: int) -> Any:
         kind = self._types.messages.get(name) or _KNOWN.get(name)
         if kind is None:
-            raise _broken(f"the schema does not say what {name} is"[:200])
+            raise _broken("the schema does not have a message that is inside it")
         found = self._fields(kind, start, end, depth + 1)
         if name == _TIMESTAMP:
             return Nanoseconds(found.get("seconds", 0) * 10**9 + found.get("nanos", 0))
