@@ -84,13 +84,20 @@ class ForeignTopics:
                 hint=hint,
             )
         topic, password, start = foreign.read_settings(dict(statement.settings), self._data_dir)
+        key = _key_of(statement, topic)
         topic = dataclasses.replace(topic, maker=self._definer.user)
         brokers = self._reach(topic, password)
         option = foreign.at(topic, _begin(topic, brokers, start)).option()
         columns = [Column(c.name, c.type) for c in statement.columns]
-        key = Column(MESSAGE_ID, ColumnType("BIGINT"))
         change = changes.create_foreign(
-            catalog, self._definer.new_id, database, name, columns, key, option
+            catalog,
+            self._definer.new_id,
+            database,
+            name,
+            columns,
+            Column(MESSAGE_ID, ColumnType("BIGINT")),
+            option,
+            key_column=key,
         )
         (table,) = change.puts
         external.keep_secret(self._data_dir, table.id, password)
@@ -117,6 +124,18 @@ class ForeignTopics:
         topic = foreign.of(table) if table is not None else None
         if table is None or topic is None:
             raise CatalogError(f'external stream "{layout.table}" was dropped', code="E_NO_STREAM")
+        if topic.changes:
+            raise CatalogError(
+                f"{layout.table} follows a table of a database and cannot be written to",
+                code="E_UNSUPPORTED_STATEMENT",
+                hint="change the row in that database",
+            )
+        if topic.format == "protobuf":
+            raise CatalogError(
+                f"{layout.table} is a topic of Protobuf and is only read",
+                code="E_UNSUPPORTED_STATEMENT",
+                hint="write its messages with the serializer of your language",
+            )
         frame = frame_of(layout, write)
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         row_checks.check(layout, frame, now)
@@ -174,6 +193,7 @@ class _Writer:
         self._checked = time.monotonic()
         self._registry = SchemaRegistry(topic.registry, reach) if topic.registry else None
         columns = [c for c in table.columns if c.name != MESSAGE_ID]
+        assert topic.format != "protobuf"
         self._messages = Messages(topic.format, columns, table.precision, self._registry)
         self._bus = Publisher(
             brokers.bootstrap,
@@ -194,6 +214,27 @@ class _Writer:
         self._bus.close()
         if self._registry is not None:
             self._registry.close()
+
+
+def _key_of(statement: st.CreateExternalStream, topic: Topic) -> str | None:
+    """Return the name of the column that tells rows apart. Raises SqlSemanticError."""
+    key = next((c for c in statement.columns or () if c.composite_key), None)
+    if topic.changes and key is None:
+        raise statement.error(
+            "rows that change need a key column",
+            statement.stream,
+            code="E_BAD_KEY",
+            hint=f"CREATE EXTERNAL STREAM {statement.stream.name} "
+            "(ts TIMESTAMP, id BIGINT PRIMARY KEY, …) SETTINGS …",
+        )
+    if key is not None and not topic.changes:
+        raise statement.error(
+            "messages are told apart by their place in the topic",
+            key.offset,
+            code="E_BAD_KEY",
+            hint="leave out PRIMARY KEY; data_format='DebeziumJSON' or 'DebeziumAvro' needs it",
+        )
+    return key.name if key is not None else None
 
 
 def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:

@@ -10,8 +10,8 @@ from typing import Any
 from aiohttp import web
 
 from gateway import http
-from gateway.wires.protobuf import bytes_field, number_field
 from penstock.errors import PenstockError
+from penstock.protobuf import bytes_field, number_field
 
 _UNKNOWN = 2
 #: HTTP status → code of gRPC

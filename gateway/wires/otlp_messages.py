@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.wires.protobuf import BYTES, FIXED64, VARINT, ProtobufReader, signed
 from penstock.errors import SchemaError
+from penstock.protobuf import BYTES, FIXED64, VARINT, ProtobufReader, signed
 
 #: fields of protobuf of one request
 MOST_FIELDS = 2_000_000

@@ -12,10 +12,10 @@ import struct
 import pyarrow as pa
 
 from gateway.wires.points import LineError, Point
-from gateway.wires.protobuf import BYTES, FIXED64, VARINT, ProtobufReader, signed
 from gateway.wires.puts import VALUE_COLUMN
 from gateway.wires.row_budget import RowBudget
 from penstock.errors import SchemaError
+from penstock.protobuf import BYTES, FIXED64, VARINT, ProtobufReader, signed
 
 #: fields of protobuf of one request
 MOST_FIELDS = 1_000_000

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.wires.protobuf import Refuse
+from penstock.protobuf import Refuse
 
 MOST_ROW_BYTES = 128 << 20
 #: what a value of a row costs besides its text

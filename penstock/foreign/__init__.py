@@ -3,7 +3,9 @@ topics.
 """
 
 from penstock.foreign.brokers import Brokers, Home, quiet, reach_brokers
-from penstock.foreign.messages import Messages, SchemaRegistry
+from penstock.foreign.messages import Messages
+from penstock.foreign.registry import SchemaRegistry
+from penstock.foreign.rows import Rows, rows_of
 from penstock.foreign.topic import (
     MESSAGE_ID,
     Topic,
@@ -19,6 +21,7 @@ __all__ = [
     "Brokers",
     "Home",
     "Messages",
+    "Rows",
     "SchemaRegistry",
     "Topic",
     "at",
@@ -28,4 +31,5 @@ __all__ = [
     "reach_brokers",
     "read_settings",
     "definition_sql",
+    "rows_of",
 ]

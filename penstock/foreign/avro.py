@@ -121,13 +121,20 @@ class _Measure:
             raise ValueError(f"an {kind} whose items have no bytes")
 
 
-def _decimal(data: bytes, writer_schema: Any = None, reader_schema: Any = None) -> Decimal:
+def decimal_of(data: bytes, scale: int) -> Decimal:
+    """The number whose digits *data* holds, *scale* of them behind the point. Raises
+    ValueError.
+    """
     if len(data) > _DECIMAL_BYTES:
         raise ValueError(f"a decimal of {len(data)} bytes")
     number = int.from_bytes(data, "big", signed=True)
     sign, digits, _ = Decimal(number).as_tuple()
     # arithmetic would round to the digits of decimal's context
-    return Decimal((sign, digits, -int((writer_schema or {}).get("scale", 0))))
+    return Decimal((sign, digits, -scale))
+
+
+def _decimal(data: bytes, writer_schema: Any = None, reader_schema: Any = None) -> Decimal:
+    return decimal_of(data, int((writer_schema or {}).get("scale", 0)))
 
 
 class Nanoseconds(int):

@@ -9,143 +9,24 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-import json
-import struct
-import time
 from collections.abc import Sequence
 from typing import Any, Literal
-from urllib.parse import quote, urlsplit
 
 import fastavro
-import httpx
 import polars as pl
 
-from penstock.errors import PenstockError, RemoteError, SchemaError
-from penstock.foreign.avro import Nanoseconds, parse, row_of
-from penstock.outbound.reach import Reach
+from penstock.errors import PenstockError, SchemaError
+from penstock.foreign.avro import Nanoseconds, row_of
+from penstock.foreign.framing import frame_prefix, strip_frame, unframe
+from penstock.foreign.registry import SchemaRegistry
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
 #: microseconds that fit into 64 bits of nanoseconds
 _MOST_MICROS = (2**63 - 1) // 1000
-_MAGIC = 0
-_PREFIX = struct.Struct(">bI")
 #: what making columns of strange values may raise: anything, and the panic of a polars kernel,
 #: which is no Exception
 _FAILURES = (Exception, pl.exceptions.PanicException)
 _TEXTS = ("TIMESTAMP", "DECIMAL", "VARBINARY")
-_TIMEOUT_S = 10.0
-#: most that a registry may take for one answer, and send
-_WHOLE_S = 20.0
-_MAX_ANSWER = 1 << 20
-
-
-def _no_answer() -> RemoteError:
-    return RemoteError(
-        "the schema registry's answer is none",
-        code="E_REGISTRY",
-        hint="is that the address of a schema registry?",
-    )
-
-
-class SchemaRegistry:
-    """A Schema Registry's schemas, each asked for once. Blocks; one thread at a time.
-
-    Each question goes to an address that was checked just before, and nowhere else: neither a
-    redirect nor a proxy of the environment is followed. Errors hold no word of the answer.
-    """
-
-    def __init__(self, url: str, reach: Reach | None = None) -> None:
-        """*reach*: where registries may be; by default anywhere."""
-        self._url = urlsplit(url)
-        self._reach = reach if reach is not None else Reach()
-        self._client = httpx.Client(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
-        self._schemas: dict[int, Any] = {}
-        #: schemas of these ids are none that we take: every message of theirs would be a question
-        self._refused: dict[int, SchemaError] = {}
-
-    def schema(self, schema_id: int) -> Any:
-        """Raises SchemaError (there is none of this id) or RemoteError (the registry does not
-        answer).
-        """
-        if schema_id in self._refused:
-            raise self._refused[schema_id]
-        if schema_id not in self._schemas:
-            text = self._get(f"/schemas/ids/{schema_id}").get("schema")
-            try:
-                self._schemas[schema_id] = parse(text)
-            except SchemaError as refused:
-                self._refused[schema_id] = refused
-                raise
-        return self._schemas[schema_id]
-
-    def newest(self, subject: str) -> tuple[int, Any]:
-        """Id and schema that messages of *subject* are written with now."""
-        found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
-        schema_id = found.get("id")
-        if not isinstance(schema_id, int) or not 0 <= schema_id < 1 << 32:
-            raise _no_answer()
-        return schema_id, parse(found.get("schema"))
-
-    def _get(self, path: str) -> dict[str, Any]:
-        try:
-            status, body = self._fetch(path)
-        except httpx.HTTPError as down:
-            raise RemoteError(
-                "the schema registry does not answer", code="E_REGISTRY", detail=type(down).__name__
-            ) from None
-        if status == 404:
-            raise SchemaError(
-                "the schema registry does not know this schema",
-                code="E_UNKNOWN_SCHEMA",
-                detail=path,
-            )
-        if status != 200:
-            raise RemoteError(
-                "the schema registry refuses", code="E_REGISTRY", detail=f"status {status}"
-            )
-        try:
-            found = json.loads(body)
-        except (ValueError, RecursionError):
-            raise _no_answer() from None
-        if not isinstance(found, dict):
-            raise _no_answer()
-        return found
-
-    def _fetch(self, path: str) -> tuple[int, bytes]:
-        """Ask by GET. Return status and body. Raises httpx.HTTPError, CatalogError,
-        RemoteError.
-        """
-        url = self._url
-        host = self._url.hostname or ""
-        port = url.port or (443 if url.scheme == "https" else 80)
-        addresses = self._reach.addresses(host, port)
-        if not addresses:
-            raise RemoteError(
-                "the schema registry does not answer",
-                code="E_REGISTRY",
-                detail="nobody has that name",
-            )
-        headers = {"Host": url.netloc, "Accept": "application/json", "Accept-Encoding": "identity"}
-        until = time.monotonic() + _WHOLE_S
-        for address in addresses:
-            place = f"[{address}]" if ":" in address else address
-            request = self._client.build_request(
-                "GET",
-                f"{url.scheme}://{place}:{port}{url.path}{path}",
-                headers=headers,
-                extensions={"sni_hostname": host},
-            )
-            try:
-                answer = self._client.send(request, stream=True)
-            except httpx.ConnectError:
-                if address == addresses[-1]:
-                    raise
-                continue
-            break
-        return answer.status_code, _read_body(answer, until)
-
-    def close(self) -> None:
-        self._client.close()
 
 
 class Messages:
@@ -210,7 +91,7 @@ class Messages:
                     code="E_REMOTE_SCHEMA",
                     detail=f"subject {subject}",
                 )
-        prefix = _PREFIX.pack(_MAGIC, schema_id)
+        prefix = frame_prefix(schema_id)
         messages = []
         known = [c for c in self._columns if c.name in named]
         objects = rows.select(self._object(c, named[c.name]) for c in known)
@@ -229,7 +110,7 @@ class Messages:
 
     def _from_json(self, values: Sequence[bytes]) -> pl.DataFrame:
         # a newline inside an object is white space: in a text it would be escaped
-        lines = b"\n".join(_strip_frame(v).replace(b"\n", b" ") for v in values)
+        lines = b"\n".join(strip_frame(v).replace(b"\n", b" ") for v in values)
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=self._read)
         except pl.exceptions.PolarsError as wrong:
@@ -299,10 +180,8 @@ class Messages:
         assert self._registry is not None
         rows = []
         for value in values:
-            if len(value) < _PREFIX.size or value[0] != _MAGIC:
-                raise SchemaError("the message has no schema id before it", code="E_MALFORMED")
-            schema = self._registry.schema(_PREFIX.unpack_from(value)[1])
-            rows.append(row_of(value[_PREFIX.size :], schema))
+            schema_id, body = unframe(value)
+            rows.append(row_of(body, self._registry.schema(schema_id)))
         return pl.DataFrame([self._column(c, [r.get(c.name) for r in rows]) for c in self._columns])
 
     def _column(self, column: Column, values: list[Any]) -> pl.Series:
@@ -360,23 +239,3 @@ class Messages:
             if timed and column.type.kind == "TIMESTAMP"
             else given
         )
-
-
-def _strip_frame(value: bytes) -> bytes:
-    """JSON without the schema id that Confluent's serializers of JSON Schema put before it; no JSON
-    begins with that byte.
-    """
-    return value[_PREFIX.size :] if value[:1] == b"\0" else value
-
-
-def _read_body(answer: httpx.Response, until: float) -> bytes:
-    """Read what comes until the time *until*, up to the most that an answer may have."""
-    body = b""
-    try:
-        for piece in answer.iter_raw():
-            body += piece
-            if len(body) > _MAX_ANSWER or time.monotonic() > until:
-                raise _no_answer()
-    finally:
-        answer.close()
-    return body

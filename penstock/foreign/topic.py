@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from penstock.catalog.model import FOREIGN, Table
@@ -28,10 +28,29 @@ _OFFSET_BITS = 48
 _OWN_TOPICS = "penstock."
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_FORMATS: dict[str, Literal["json", "avro"]] = {
-    "jsoneachrow": "json",
-    "json": "json",
-    "avro": "avro",
+
+
+#: how the bytes of a message are read
+Form: TypeAlias = Literal["json", "avro", "protobuf"]
+
+
+class _Format(NamedTuple):
+    """What `data_format` means: how bytes are read, and whether messages tell of changes."""
+
+    name: str
+    form: Form
+    changes: bool = False
+
+
+_FORMATS = {
+    "jsoneachrow": _Format("JSONEachRow", "json"),
+    "json": _Format("JSONEachRow", "json"),
+    "avro": _Format("Avro", "avro"),
+    "protobuf": _Format("Protobuf", "protobuf"),
+    "debeziumjson": _Format("DebeziumJSON", "json", changes=True),
+    "debezium-json": _Format("DebeziumJSON", "json", changes=True),
+    "debeziumavro": _Format("DebeziumAvro", "avro", changes=True),
+    "debezium-avro-confluent": _Format("DebeziumAvro", "avro", changes=True),
 }
 KNOWN = (
     "type",
@@ -46,6 +65,7 @@ KNOWN = (
     "password_file",
     "ssl_ca_cert_file",
     "start",
+    "fixed_time",
 )
 
 
@@ -62,7 +82,7 @@ class Topic:
 
     brokers: str
     topic: str
-    format: Literal["json", "avro"]
+    format: Form
     registry: str = ""
     protocol: str = "PLAINTEXT"
     mechanism: str = ""
@@ -72,6 +92,10 @@ class Topic:
     #: the user who made the stream, whose rights say where it may be; empty: made before that was
     #: kept
     maker: str = ""
+    #: messages tell of changes of rows (Debezium), and are no rows themselves
+    changes: bool = False
+    #: the rows that change have no time of their own
+    fixed_time: bool = False
 
     @property
     def places(self) -> list[tuple[str, int]]:
@@ -145,9 +169,9 @@ def _check_keys(given: Mapping[str, str]) -> None:
 
 def _read_registry(given: Mapping[str, str], form: str) -> str:
     registry = given.get("kafka_schema_registry_url", "").rstrip("/")
-    if (form == "avro") != bool(registry):
+    if (form != "json") != bool(registry):
         raise _bad(
-            "Avro needs kafka_schema_registry_url, and JSON has no use for it",
+            "Avro and Protobuf need kafka_schema_registry_url, and JSON has no use for it",
             "kafka_schema_registry_url='http://host:port'",
         )
     if registry and not _is_address(registry):
@@ -182,8 +206,9 @@ def read_settings(
     _check_keys(given)
     form = _FORMATS.get(given["data_format"].lower())
     if form is None:
-        raise _bad(f"data_format '{given['data_format']}' is not known", "'JSONEachRow' or 'Avro'")
-    registry = _read_registry(given, form)
+        names = dict.fromkeys(f"'{f.name}'" for f in _FORMATS.values())
+        raise _bad(f"data_format '{given['data_format']}' is not known", ", ".join(names))
+    registry = _read_registry(given, form.form)
     protocol, mechanism = _read_security(given)
     if given["topic"].startswith(_OWN_TOPICS):
         raise _bad(
@@ -196,12 +221,30 @@ def read_settings(
     brokers = ",".join(external.host_and_port(b, 9092) for b in given["brokers"].split(","))
     user = given.get("username", "")
     ca_file = given.get("ssl_ca_cert_file", "")
-    topic = Topic(brokers, given["topic"], form, registry, protocol, mechanism, user, ca_file)
+    topic = Topic(
+        brokers,
+        given["topic"],
+        form.form,
+        registry,
+        protocol,
+        mechanism,
+        user,
+        ca_file,
+        changes=form.changes,
+        fixed_time=_read_fixed_time(given, form),
+    )
     return (
         topic,
         external.password_of(given, data_dir),
         "latest" if start == "latest" else "earliest",
     )
+
+
+def _read_fixed_time(given: Mapping[str, str], form: _Format) -> bool:
+    fixed = given.get("fixed_time", "false").lower()
+    if fixed not in ("true", "false") or (fixed == "true" and not form.changes):
+        raise _bad("fixed_time is true or false, and belongs to Debezium's formats", "leave it out")
+    return fixed == "true"
 
 
 def _is_address(registry: str) -> bool:
@@ -225,16 +268,21 @@ def definition_sql(table: Table, topic: Topic) -> str:
         "type": "kafka",
         "brokers": topic.brokers,
         "topic": topic.topic,
-        "data_format": "Avro" if topic.format == "avro" else "JSONEachRow",
+        "data_format": next(
+            f.name for f in _FORMATS.values() if f[1:] == (topic.format, topic.changes)
+        ),
         "kafka_schema_registry_url": topic.registry,
         "security_protocol": topic.protocol,
         "sasl_mechanism": topic.mechanism,
         "username": topic.user,
         "password": "******" if topic.mechanism else "",
         "ssl_ca_cert_file": topic.ca_file,
+        "fixed_time": "true" if topic.fixed_time else "",
     }
     columns = ", ".join(
-        f"{in_backticks(c.name)} {c.type}" for c in table.columns if c.name != MESSAGE_ID
+        f"{in_backticks(c.name)} {c.type}" + " PRIMARY KEY" * (c.name == table.key_column)
+        for c in table.columns
+        if c.name != MESSAGE_ID
     )
     text = ", ".join(f"{k} = {quote_string(v)}" for k, v in settings.items() if v)
     return f"CREATE EXTERNAL STREAM {in_backticks(table.name)} ({columns}) SETTINGS {text}"

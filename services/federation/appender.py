@@ -13,7 +13,7 @@ Rows that do not fit the table are refused whole (`E_ROW`), and so is a row that
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 
 import polars as pl
@@ -27,6 +27,7 @@ from penstock.records import ControlRecord, encode
 from penstock.repartition.write_gate import Gate
 from penstock.rows.partition import partition as partition_number
 from penstock.rows.partition import partition_of
+from penstock.rows.versions import CLEAR
 from services.federation.conform import conform
 from services.federation.places import NOWHERE, LogPlace
 
@@ -213,7 +214,7 @@ class LogAppender:
                     | ((pl.col("_offset") == offset) & (pl.col("_row") > row))
                 )
             fresh += part.height
-            for piece in part.iter_slices(_RECORD_ROWS):
+            for piece in _pieces(part, _RECORD_ROWS):
                 made += [(partition, value) for value in self._values(codec, piece)]
             if self._producer is not None and part.height:
                 reached[partition] = _place(part, -1)
@@ -238,7 +239,7 @@ class LogAppender:
         )
         if len(values) < 2 or self._producer is None:
             return values
-        half = rows.height // 2
+        half = _end(rows, 0, rows.height // 2)
         return [*self._values(codec, rows[:half]), *self._values(codec, rows[half:])]
 
     def _fail(self, error: BusError) -> None:
@@ -283,6 +284,23 @@ class _Count:
             self._done.set_result(self._rows)
         else:
             self._done.set_exception(self._error)
+
+
+def _pieces(rows: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:
+    """Yield *rows* in pieces of *size*, or one more where a CLEAR would lose its merge."""
+    begin = 0
+    while begin < rows.height:
+        end = _end(rows, begin, begin + size)
+        yield rows[begin:end]
+        begin = end
+
+
+def _end(rows: pl.DataFrame, begin: int, end: int) -> int:
+    """Return where a piece ends that begins at *begin*: at *end*, or behind the merge there whose
+    CLEAR is the row before.
+    """
+    end = min(end, rows.height)
+    return end + (begin < end < rows.height and rows["_op"][end - 1] == CLEAR)
 
 
 def _place(rows: pl.DataFrame, at: int) -> LogPlace:

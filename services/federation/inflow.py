@@ -1,5 +1,5 @@
 """A topic of another Kafka, read into the table that bears its external stream's name: each message
-one row, exactly once.
+one row, or one change of a row, exactly once.
 
 What is there already is learnt from the table's own log, as for a view's target, so a restart of
 anybody repeats and loses nothing. A message that cannot be read is a dead letter, and the next one
@@ -13,19 +13,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-import numpy as np
 import polars as pl
 
 from penstock import foreign, names
 from penstock.bus import Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
-from penstock.foreign import MESSAGE_ID, Brokers, Messages, SchemaRegistry, message_id
+from penstock.foreign import Brokers, Rows, SchemaRegistry
 from penstock.link import external
 from penstock.outbound.reach import Outbound
 from penstock.records import DeadLetter, encode
 from penstock.runtime.log import get
-from penstock.sql.plan import TICKS_PER_SECOND
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.persistent import Persistent
 from services.federation.settings import FederationSettings
@@ -77,7 +75,8 @@ class Inflow(Persistent):
         self._appenders: dict[int, AnyAppender] = {}
         self._next: dict[int, int] = {}
         self._under_way: deque[Future[int]] = deque()
-        self._messages: tuple[int, Messages] | None = None
+        #: of a version of the table
+        self._decoder: tuple[int, Rows] | None = None
 
     def passes(self, error: PenstockError) -> bool:
         return isinstance(error, RemoteError) or (isinstance(error, BusError) and error.retryable)
@@ -101,7 +100,7 @@ class Inflow(Persistent):
         registry = SchemaRegistry(topic.registry, self._reach) if topic.registry else None
         self._appenders = {}
         self._next = {}
-        self._messages = None
+        self._decoder = None
         self._under_way.clear()
         try:
             with Reader(brokers.bootstrap, {}, client_id=client, options=options) as reader:
@@ -116,11 +115,7 @@ class Inflow(Persistent):
                             _SETTLE_SECONDS if self._under_way else _REST_SECONDS,
                         )
                     for batch in batches:
-                        self._send(
-                            batch,
-                            [i for i, v in enumerate(batch.values) if v is not None],
-                            registry,
-                        )
+                        self._send(batch, self._wanted(batch), registry)
                         self._next[batch.partition] = batch.next_offset
                     self._settle()
         finally:
@@ -170,7 +165,8 @@ class Inflow(Persistent):
                 first=following,
                 next=oldest,
             )
-        return max(following, oldest)
+        # a change may be two rows, of which one is there: the appender knows which
+        return max(following - self._topic.changes, oldest)
 
     def _table(self) -> Table:
         table = self._present()
@@ -180,6 +176,11 @@ class Inflow(Persistent):
 
     # ---------------------------------------------------------------- messages
 
+    def _wanted(self, batch: Batch) -> list[int]:
+        """Places of messages that say something: a tombstone tells of a change only."""
+        changes = self._topic.changes
+        return [i for i, value in enumerate(batch.values) if changes or value is not None]
+
     def _send(self, batch: Batch, indexes: Sequence[int], registry: SchemaRegistry | None) -> None:
         """All of *indexes* at once; when they are refused each half by itself, until the bad
         message is alone.
@@ -187,10 +188,13 @@ class Inflow(Persistent):
         if not indexes:
             return
         try:
-            rows = self._rows(batch, indexes, registry).to_arrow(
-                compat_level=pl.CompatLevel.oldest()
-            )
-            self._under_way.append(self._appenders[batch.partition].append(rows, lambda *_: None))
+            rows = self._rows(batch, indexes, registry)
+            if rows.height:
+                self._under_way.append(
+                    self._appenders[batch.partition].append(
+                        rows.to_arrow(compat_level=pl.CompatLevel.oldest()), lambda *_: None
+                    )
+                )
         except SchemaError as error:
             if error.code == "E_NO_TABLE":
                 raise
@@ -205,25 +209,9 @@ class Inflow(Persistent):
         self, batch: Batch, indexes: Sequence[int], registry: SchemaRegistry | None
     ) -> pl.DataFrame:
         table = self._table()
-        if self._messages is None or self._messages[0] != table.schema_id:
-            columns = [c for c in table.columns if c.name != MESSAGE_ID]
-            self._messages = (
-                table.schema_id,
-                Messages(self._topic.format, columns, table.precision, registry),
-            )
-        chosen = np.asarray(indexes)
-        frame = self._messages[1].decode([v for i in indexes if (v := batch.values[i]) is not None])
-        offsets = batch.offsets[chosen]
-        arrived = batch.timestamps[chosen]
-        arrived = np.where(arrived < 0, time.time_ns() // 1_000_000, arrived) * (
-            TICKS_PER_SECOND[table.precision] // 1_000
-        )
-        return frame.with_columns(
-            pl.col(table.time_column).fill_null(pl.Series(arrived)),
-            pl.Series(MESSAGE_ID, message_id(batch.partition, 0) + offsets),
-            pl.Series("_offset", offsets),
-            _row=pl.lit(0, pl.Int64),
-        )
+        if self._decoder is None or self._decoder[0] != table.schema_id:
+            self._decoder = (table.schema_id, foreign.rows_of(table, self._topic, registry))
+        return self._decoder[1].decode(batch, indexes)
 
     def _bury(self, batch: Batch, index: int, error: SchemaError) -> None:
         """A message that nobody can read."""

@@ -30,6 +30,8 @@ from penstock.codec import compatibility
 from penstock.errors import PenstockError
 from penstock.feeds.cursor import Cursor
 from penstock.foreign.avro import parse, row_of
+from penstock.foreign.changes import Changes
+from penstock.foreign.envelopes import JsonEnvelopes
 from penstock.link.frames import pack, unpack
 from penstock.rows.arrow_reader import Opened
 from penstock.sql.plan import Column
@@ -161,6 +163,19 @@ def _avro() -> tuple[Callable[[bytes], Any], bytes]:
     return lambda data: row_of(data, schema), sink.getvalue()
 
 
+def _debezium() -> tuple[Callable[[bytes], Any], list[bytes]]:
+    columns = (*_LAYOUT.columns[:1], Column("id", ColumnType("BIGINT")), *_LAYOUT.columns[1:])
+    changes = Changes(JsonEnvelopes(), columns, "ms", fixed_time=False)
+    row = {"time": 1, "id": 7, "v": 0.5, "n": 3, "s": "x", "d": "ew==", "b": "AP8="}
+    change = {"op": "u", "before": row, "after": row | {"time": 2}}
+    decimal = {"name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}}
+    fields = [{"field": "d", "type": "bytes", **decimal}, {"field": "time", "type": "int64"}]
+    schema = {"fields": [{"field": "after", "type": "struct", "fields": fields}]}
+    plain = change | {"before": row | {"d": "1.25"}, "after": row | {"d": 1.25}}
+    messages = [plain, {"schema": schema, "payload": change}]
+    return lambda data: changes.decode([(None, data)]), [json.dumps(m).encode() for m in messages]
+
+
 def _compare(data: bytes) -> None:
     """Compare a schema of the registry's clients with one of ours."""
     ours = compatibility.parse(json.dumps(_AVRO))
@@ -244,6 +259,7 @@ def endpoints() -> dict[str, tuple[Callable[[bytes], Any], list[bytes]]]:
             [Cursor({0: 5, 1: 7}, {"0/a": (1, 2)}).token().encode()],
         ),
         "avro": (decode, [message]),
+        "debezium": _debezium(),
         "avro schema": (lambda data: parse(_text(data)), [json.dumps(_AVRO).encode()]),
     }
 

@@ -4,6 +4,7 @@ while the reader dies.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -12,15 +13,14 @@ from typing import Any
 
 import fastavro
 import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 import penstock
 from penstock.errors import PenstockError
 from penstock.mesh.running import RunningMesh, running_mesh
+from penstock.protobuf import bytes_field, number_field
 from tests.answering import answering
 from tests.stack.conftest import eventually
+from tests.stack.foreign_kit import Foreign
 from tests.stack.names import unique
 
 #: 2026-01-01
@@ -43,49 +43,6 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]
         tmp_path_factory.mktemp("elsewhere"), services=("kafka",), open_kafka=True
     ) as running:
         yield running
-
-
-class Foreign:
-    """A topic as somebody else has it: a plain client's view."""
-
-    def __init__(self, mesh: RunningMesh, partitions: int = 2) -> None:
-        self.servers = mesh.kafka_bootstrap
-        self.name = unique("orders")
-        admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.create_topics([NewTopic(self.name, partitions, 1)])[self.name].result(20)
-        self._producer = Producer({"bootstrap.servers": self.servers})
-
-    def produce(self, *values: bytes | None, partition: int = 0) -> None:
-        for value in values:
-            self._producer.produce(self.name, value, partition=partition)
-        assert self._producer.flush(20) == 0
-
-    def consume(self, count: int) -> list[bytes]:
-        """That many messages from the beginning; tombstones are empty."""
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.servers,
-                "group.id": self.name,
-                "auto.offset.reset": "earliest",
-            }
-        )
-        consumer.subscribe([self.name])
-        found: list[bytes] = []
-        while len(found) < count:
-            (message,) = consumer.consume(1, 20)
-            found.append(message.value() or b"")
-        consumer.close()
-        return found
-
-    def clause(self, **more: str) -> str:
-        settings = {
-            "type": "kafka",
-            "brokers": self.servers,
-            "topic": self.name,
-            "data_format": "JSONEachRow",
-            **more,
-        }
-        return "SETTINGS " + ", ".join(f"{k}='{v}'" for k, v in settings.items())
 
 
 def order(i: int) -> bytes:
@@ -291,3 +248,41 @@ def test_avro_with_a_schema_registry(
     value = topic.consume(4)[-1]
     assert value[:5] == struct.pack(">bI", 0, 5)
     assert fastavro.schemaless_reader(io.BytesIO(value[5:]), SCHEMA, None)["who"] == "us"
+
+
+def test_protobuf_with_a_schema_registry(
+    mesh: RunningMesh, elsewhere: RunningMesh, db: penstock.Connection
+) -> None:
+    """A registry gives what protoc would make of `message Order { int64 ts = 1; int32 id = 2;
+    optional string who = 3; }`.
+    """
+
+    def field(name: str, number: int, kind: int) -> bytes:
+        told = bytes_field(1, name.encode()) + number_field(3, number)
+        return told + number_field(4, 1) + number_field(5, kind)
+
+    optional = field("who", 3, 9) + b"\x48\x00"
+    fields = (field("ts", 1, 3), field("id", 2, 5), optional)
+    order_type = bytes_field(1, b"Order") + b"".join(bytes_field(2, f) for f in fields)
+    file = bytes_field(4, order_type) + bytes_field(12, b"proto3")
+
+    def answer(path: str) -> tuple[int, Any]:
+        if path == "/schemas/ids/5?format=serialized":
+            return 200, {"schemaType": "PROTOBUF", "schema": base64.b64encode(file).decode()}
+        return 404, {"error_code": 40403}
+
+    def message(number: int, who: bytes) -> bytes:
+        told = number_field(1, T0) + number_field(2, number) + bytes_field(3, who)
+        return struct.pack(">bI", 0, 5) + b"\0" + told
+
+    topic = Foreign(elsewhere, 1)
+    topic.produce(message(0, b"ann"), message(1, b"\xff"), message(2, b""), b"{}")
+    with answering(answer) as url:
+        settings = topic.clause(data_format="Protobuf", kafka_schema_registry_url=url)
+        db.execute(f"CREATE EXTERNAL STREAM orders {COLUMNS} {settings}")
+        shown = "SELECT id, price, who FROM orders ORDER BY id"
+        eventually(lambda: db.query(shown).rows == [(0, None, "ann"), (2, None, None)])
+    letters = f"SELECT code FROM information_schema.ins_dead_letters WHERE topic = '{topic.name}'"
+    eventually(lambda: db.query(letters).rows == [("E_MALFORMED",)] * 2)
+    with pytest.raises(PenstockError, match="only read"):
+        db.execute(f"INSERT INTO orders (ts, id) VALUES ({T0}, 9)")

@@ -122,9 +122,11 @@ def create_foreign(
     columns: Iterable[Column],
     message_id: Column,
     option: str,
+    *,
+    key_column: str | None = None,
 ) -> Change:
-    """Create a plain table that is filled from a topic of another Kafka; *message_id* becomes its
-    second column and part of its key.
+    """Create a plain table that is filled from a topic of another Kafka. *key_column*, its second
+    column, is part of its key; without one *message_id* becomes that.
     """
     given = tuple(columns)
     if any(c.name.lower() == message_id.name for c in given):
@@ -140,9 +142,9 @@ def create_foreign(
         new_id,
         database,
         name,
-        (given[0], message_id, *given[1:]),
+        given if key_column is not None else (given[0], message_id, *given[1:]),
         kind="plain",
-        key_column=message_id.name,
+        key_column=key_column or message_id.name,
         own_topic=True,
         partitions=1,
     )

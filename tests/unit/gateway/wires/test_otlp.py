@@ -14,8 +14,8 @@ import pytest
 from gateway.wires import otlp_messages
 from gateway.wires.otlp_messages import decode
 from gateway.wires.otlp_points import read_points
-from gateway.wires.protobuf import ProtobufReader
 from penstock.errors import PenstockError, SchemaError
+from penstock.protobuf import ProtobufReader
 from tests.fuzz.endpoints import mutated
 from tests.unit.gateway.wires.kit import MAX_BODY, Wires, key
 from tests.unit.gateway.wires.test_remote_write import inside, varint

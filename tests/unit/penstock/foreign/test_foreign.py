@@ -76,9 +76,13 @@ def test_settings_and_what_they_say(tmp_path: Path) -> None:
         ({"brokers": " "}, "`brokers` cannot be empty"),
         ({"topic": ""}, "`topic` cannot be empty"),
         ({"data_format": "CSV"}, "CSV"),
-        ({"data_format": "Avro"}, "needs kafka_schema_registry_url"),
+        ({"data_format": "Avro"}, "need kafka_schema_registry_url"),
+        ({"data_format": "Protobuf"}, "need kafka_schema_registry_url"),
         ({"kafka_schema_registry_url": "http://r"}, "no use for it"),
         ({"data_format": "Avro", "kafka_schema_registry_url": "http://me:secret@r"}, "no address"),
+        ({"data_format": "DebeziumAvro"}, "need kafka_schema_registry_url"),
+        ({"fixed_time": "true"}, "belongs to Debezium"),
+        ({"data_format": "DebeziumJSON", "fixed_time": "noon"}, "true or false"),
         ({"start": "noon"}, "noon"),
         ({"security_protocol": "TLS"}, "TLS"),
         ({"security_protocol": "SASL_SSL"}, "sasl_mechanism"),
@@ -124,6 +128,29 @@ def test_the_catalog_keeps_all_but_the_password(tmp_path: Path) -> None:
                 topic.option(),
             )
         assert refused.value.code == code
+
+
+def test_a_table_of_changes_has_a_key_of_its_own(tmp_path: Path) -> None:
+    given = {**GIVEN, "data_format": "debezium-json", "fixed_time": "true"}
+    topic = foreign.at(foreign.read_settings(given, tmp_path)[0], {0: 7})
+    assert (topic.format, topic.changes, topic.fixed_time) == ("json", True, True)
+    ids = iter(range(100, 200))
+    columns = (COLUMNS[0], Column("id", ColumnType("BIGINT")), COLUMNS[4])
+    (table,) = changes.create_foreign(
+        Catalog([Database(1, "d")]),
+        lambda: next(ids),
+        "d",
+        "o",
+        columns,
+        Column(MESSAGE_ID, ColumnType("BIGINT")),
+        topic.option(),
+        key_column="id",
+    ).puts
+    assert isinstance(table, Table) and table.key_column == "id"
+    assert table.columns == columns and foreign.of(table) == topic
+    shown = foreign.definition_sql(table, topic)
+    assert "`id` BIGINT PRIMARY KEY" in shown and "data_format = 'DebeziumJSON'" in shown
+    assert "fixed_time = 'true'" in shown
 
 
 def test_json_objects_become_rows() -> None:

@@ -386,7 +386,9 @@ def test_a_link_says_nothing_of_what_the_port_answered(
 Ask = Callable[[SchemaRegistry], object]
 
 
-@pytest.mark.parametrize("ask", [lambda r: r.schema(5), lambda r: r.newest("x-value")])
+@pytest.mark.parametrize(
+    "ask", [lambda r: r.schema(5), lambda r: r.newest("x-value"), lambda r: r.descriptors(5)]
+)
 @pytest.mark.parametrize(
     "answer",
     [

@@ -20,8 +20,10 @@ from penstock.codec import TableCodec
 from penstock.errors import BusError, SchemaError
 from penstock.repartition.write_gate import Gate
 from penstock.rows.partition import partition_of
+from penstock.rows.versions import CLEAR, MERGE, UPSERT
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
+from services.federation import appender as appender_module
 from services.federation.appender import LogAppender
 from services.federation.conform import conform
 from tests.nightly import drawn
@@ -134,6 +136,31 @@ def test_each_row_once_whatever_is_sent_again_and_lost(
     for name in rows["tbname"].unique():
         values = rows.filter(pl.col("tbname") == name)["v"].to_list()
         assert values == sorted(values)
+
+
+def test_a_clear_and_its_merge_stay_in_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever records are cut: by the number of their rows, or in halves by their size."""
+    pairs = 5_100
+    count = 1 + 2 * pairs
+    clears = [False, *(i % 2 == 0 for i in range(count - 1))]
+    rows = pa.table(
+        {
+            "_offset": pa.array(range(count), pa.int64()),
+            "_row": pa.array([0] * count, pa.int64()),
+            "_op": pa.array([UPSERT, *[CLEAR, MERGE] * pairs], pa.int8()),
+            "tbname": pa.array(["m1"] * count, pa.string()),
+            "ts": pa.array([(i + 1) // 2 for i in range(count)], pa.timestamp("ms", "UTC")),
+            "v": pa.array([None if c else 1 for c in clears], pa.int32()),
+            "note": pa.array(["0" if c else None for c in clears], pa.string()),
+        }
+    )
+    for most_bytes in (256 * 1024, 2_000):
+        monkeypatch.setattr(appender_module, "_RECORD_BYTES", most_bytes)
+        log = Log()
+        assert _appender(log).append(rows, lambda *_: None).result(0) == count
+        decoded = TableCodec(TABLE).decode([value for _, value in log.records])
+        assert decoded.bad == [] and decoded.rows.height == count
+        assert len(log.records) > 2
 
 
 @pytest.mark.parametrize("anew", [True, False])

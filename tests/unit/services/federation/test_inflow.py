@@ -17,6 +17,7 @@ from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
 from penstock.foreign import MESSAGE_ID, message_id
 from penstock.outbound.reach import Reach
 from penstock.records import DeadLetter, decode
+from penstock.rows.versions import DELETE, UPSERT
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.federation import inflow
@@ -31,9 +32,10 @@ COLUMNS = (
 )
 
 
-def table(**begin: int) -> Table:
+def table(*, changes: bool = False, **begin: int) -> Table:
     topic = foreign.at(
-        foreign.Topic("k:9092", "t", "json", maker="ann"), {int(p[1:]): o for p, o in begin.items()}
+        foreign.Topic("k:9092", "t", "json", maker="ann", changes=changes),
+        {int(p[1:]): o for p, o in begin.items()},
     )
     return Table(
         60,
@@ -202,6 +204,37 @@ def test_a_message_that_cannot_be_read_is_a_dead_letter_and_the_next_go_on(here:
     letters = here.letters()
     assert [(x.topic, x.offset) for x in letters] == [("t", 1), ("t", 2)]
     assert all(x.reason for x in letters)
+
+
+def test_changes_are_rows_with_an_operation_and_go_on_with_the_last_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Here(tmp_path, monkeypatch, table(changes=True))
+    # the table's second column is the key, whatever its name
+    first = {"ts": NOW_MS, MESSAGE_ID: 5, "v": 1}
+    here.message(op="c", after=first)
+    here.message(op="u", before=first, after=first | {"ts": NOW_MS + 1})
+    here.message(op="t")
+    here.other.append("t", None, json.dumps({"ts": NOW_MS, MESSAGE_ID: 6}).encode())
+    here.message(op="d", before=first | {"ts": NOW_MS + 1})
+    here.inflow.work()
+    found = [(row["_offset"], row["_row"], row["_op"], row["ts"]) for _, row in here.rows]
+    assert found == [
+        (0, 0, UPSERT, NOW_MS),
+        (1, 0, DELETE, NOW_MS),
+        (1, 1, UPSERT, NOW_MS + 1),
+        (3, 0, DELETE, NOW_MS),
+        (4, 0, DELETE, NOW_MS + 1),
+    ]
+    assert [(x.offset, x.reason) for x in here.letters()] == [
+        (2, "this operation of Debezium is not followed: TRUNCATE: delete the rows here, too")
+    ]
+    again = Here(tmp_path / "again", monkeypatch, table(changes=True))
+    again.places = {0: (1, 0)}
+    for number in range(3):
+        again.message(op="c", after=first | {"v": number})
+    again.inflow.work()
+    assert again.numbers() == [(0, 1), (0, 2)], "a message may be in our log by half"
 
 
 def test_a_topic_that_is_not_there(here: Here) -> None:

@@ -1,7 +1,7 @@
-"""Fields of protobuf messages, one after the other; what they mean is the business of the wires.
+"""Fields of protobuf messages, one after the other; what they mean is for their readers to know.
 
-No library of the mesh reads protobuf, and the messages of two wires need a page. Nothing is
-allocated by what a body says without a limit.
+No library of the mesh reads protobuf, and its messages need a page. Nothing is allocated by what a
+body says without a limit.
 """
 
 from __future__ import annotations
