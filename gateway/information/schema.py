@@ -201,7 +201,11 @@ class Information:
         what = statement.what.upper()
         show = self._shows.get(what)
         if show is None:
-            raise statement.error(f"SHOW {what} is not available", code="E_UNSUPPORTED_STATEMENT")
+            raise statement.error(
+                f"SHOW {what} is not available",
+                code="E_UNSUPPORTED_STATEMENT",
+                hint=f"known here: {', '.join(sorted(self._shows))}",
+            )
         answer = show(statement, database)
         if statement.like is None:
             return answer

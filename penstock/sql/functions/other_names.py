@@ -1,4 +1,4 @@
-"""What aggregates of other systems are here: for hints, where a function is not known."""
+"""What aggregates and windows of other systems are here: hints where a function is not known."""
 
 from __future__ import annotations
 
@@ -56,12 +56,17 @@ _HERE = {
     **dict.fromkeys(("bool_and", "every", "logical_and"), _EVERY),
     **dict.fromkeys(("bool_or", "logical_or"), _ANY),
 }
+#: windows that are functions elsewhere
+_WINDOWS = ("time", "tumble", "tumble_start", "tumble_end", "hop", "hop_start", "hop_end")
+_CLAUSE = "a window is a clause of its own: FROM … INTERVAL(5m), and _wstart is where it begins"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the hint for a function that is not known: what other systems mean by *name*, else the
     nearest of the *known* names; "" without one.
     """
+    if name.lower() in _WINDOWS:
+        return _CLAUSE
     here = _HERE.get(name.lower())
     if here is not None:
         return f"did you mean {here}?"

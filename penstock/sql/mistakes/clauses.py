@@ -21,6 +21,9 @@ _OPERATORS = {
     "FETCH": "LIMIT 5",
 }
 
+#: joins that have a side
+_SIDED = ("ASOF", "WINDOW", "SEMI", "ANTI")
+
 
 def _comma(place: Place) -> SqlSyntaxError | None:
     """A comma behind the last item."""
@@ -114,6 +117,19 @@ def _group_by_window(place: Place) -> SqlSyntaxError | None:
     return place.hinted(f"a window is a clause of its own: FROM … {place.word()}(…), no GROUP BY")
 
 
+def _side_of_a_join(place: Place) -> SqlSyntaxError | None:
+    """`ASOF JOIN` without LEFT or RIGHT"""
+    word = place.word()
+    if word not in _SIDED or place.word(1) != "JOIN":
+        return None
+    if not place.says("the statement should end", 'expected "," or ")"'):
+        return None
+    return place.mistake(
+        f"{word} JOIN does not say whose rows it keeps",
+        f"write LEFT {word} JOIN, or RIGHT {word} JOIN",
+    )
+
+
 def _by(place: Place) -> SqlSyntaxError | None:
     """GROUP, ORDER or PARTITION without BY."""
     return place.hinted(f"write {place.word(-1)} BY") if place.says("expected BY") else None
@@ -121,6 +137,7 @@ def _by(place: Place) -> SqlSyntaxError | None:
 
 CLAUSES = (
     _group_by_window,
+    _side_of_a_join,
     _by,
     _comma,
     _equals,

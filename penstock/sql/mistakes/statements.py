@@ -136,6 +136,15 @@ def _needless_word(place: Place) -> SqlSyntaxError | None:
     return None
 
 
+def _explained(place: Place) -> SqlSyntaxError | None:
+    """`EXPLAIN ANALYZE SELECT …`, `EXPLAIN (VERBOSE) SELECT …`"""
+    if not place.says("EXPLAIN knows"):
+        return None
+    if place.word() in ("ANALYZE", "VERBOSE", "PLAN") or place.kind() is TokenType.L_PAREN:
+        return place.hinted("leave options out: EXPLAIN SELECT …")
+    return place.hinted("write EXPLAIN SELECT …, or EXPLAIN CREATE STREAM … AS SELECT …")
+
+
 def _rows(place: Place) -> SqlSyntaxError | None:
     """Rows of an INSERT without VALUES or parentheses."""
     if place.says("expected VALUES") and place.kind() is TokenType.L_PAREN:
@@ -154,5 +163,6 @@ STATEMENTS = (
     _rename,
     _second_statement,
     _needless_word,
+    _explained,
     _rows,
 )

@@ -9,6 +9,7 @@ from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.companions import find_chooser
 from penstock.sql.relational.grouping import Keys, check_grouping, tell_apart
+from penstock.sql.relational.lone_clauses import refuse_lone_fill
 from penstock.sql.relational.lowering import lower, note_columns, note_computed
 from penstock.sql.relational.positions import check_position, refuse_text
 from penstock.sql.relational.query_plan import QueryPlan
@@ -146,6 +147,7 @@ class _SelectBinder:
     def bind(self) -> tuple[Output, ...]:
         self._bind_from()
         self._typer = _typer(self._scope, self._names, self._binder)
+        refuse_lone_fill(self._select, self._typer.refuse)
         self._bind_items()
         self._bind_where()
         keys = self._bind_keys()
