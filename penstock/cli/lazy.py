@@ -51,7 +51,7 @@ PLACES = {
 
 
 #: modules whose commands start, stop or look after a mesh on this machine
-_OF_A_MESH = ("mesh", "backup", "debug", "demo", "doctor", "logs", "snode", "top")
+OF_A_MESH = ("mesh", "backup", "debug", "demo", "doctor", "logs", "snode", "top")
 
 
 class LazyGroup(TyperGroup):
@@ -64,7 +64,7 @@ class LazyGroup(TyperGroup):
         place = PLACES.get(cmd_name)
         if place is None:
             return None
-        if place.module in _OF_A_MESH:
+        if place.module in OF_A_MESH:
             installed.require_mesh()
         importlib.import_module(f"penstock.cli.{place.module}")
         from penstock.cli import app

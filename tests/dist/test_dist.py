@@ -67,6 +67,27 @@ def test_the_client_is_ten_distributions_at_most_and_no_server(client: Environme
     assert not [name for name in SERVICES if (client.packages / name).exists()]
 
 
+@pytest.mark.parametrize("system", ["windows", "macos"])
+def test_every_distribution_of_the_client_has_a_wheel_for_other_systems(
+    system: str, tmp_path: Path
+) -> None:
+    """Ask what pip would install there, for which no machine of that kind is needed."""
+    asked = tmp_path / "asked.txt"
+    asked.write_text(client_with() + "\n")
+    where = ["--python-platform", system, "--python-version", "3.11", "--only-binary", ":all:"]
+    found = subprocess.run(
+        [UV, "pip", "compile", "--quiet", "--no-header", "--no-annotate", *where, asked],
+        capture_output=True,
+        text=True,
+        env=uv_environment(),
+    )
+    assert found.returncode == 0, found.stderr
+    distributions = [line for line in found.stdout.splitlines() if line.strip()]
+    assert 5 < len(distributions) <= 10, distributions
+    # Windows has no time zones of its own
+    assert any(line.startswith("tzdata") for line in distributions) == (system == "windows")
+
+
 def test_the_client_loads_and_says_its_version(client: Environment) -> None:
     assert client.run("penstock", "--version").stdout == f"penstock {VERSION}\n"
     script = (

@@ -13,7 +13,7 @@ from penstock.mesh.running import RunningMesh
 from tests.documents import ROOT, Reader, blocks, databases
 
 #: pages whose examples need a mesh of another kind, and the test that runs them
-ELSEWHERE = {"ha-tables.md": "test_ha_tables.py"}
+ELSEWHERE = {"ha-tables.md": "test_ha_tables.py", "stream-tables.md": "test_ha_tables.py"}
 DOCUMENTS = [
     ROOT / "README.md",
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if blocks(p) and p.name not in ELSEWHERE),

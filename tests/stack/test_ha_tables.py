@@ -758,12 +758,15 @@ def test_d43_the_time_of_arrival_is_filled_in(client: Connection) -> None:
     assert before - 1 < row["came"].timestamp() < time.time() + 1
 
 
-# ---------------------------------------------------------------- what is told in docs/ha-tables.md
+# ---------------------------------------------------------------- what pages tell
 
 
 @pytest.mark.timeout(300)
-def test_examples_of_the_page_do_what_they_say(nodes: RunningMesh, tmp_path: Path) -> None:
-    path = ROOT / "docs" / "ha-tables.md"
+@pytest.mark.parametrize("page", ["ha-tables.md", "tutorials/stream-tables.md"])
+def test_examples_of_the_page_do_what_they_say(
+    nodes: RunningMesh, tmp_path: Path, page: str
+) -> None:
+    path = ROOT / "docs" / page
     (tmp_path / ".penstock").symlink_to(nodes.layout.root)
     with penstock.connect(
         nodes.gateway_url, user=nodes.user, password=nodes.password

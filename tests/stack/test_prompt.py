@@ -129,6 +129,42 @@ def test_a_session_at_the_prompt(terminal: Terminal, database: str, tmp_path: Pa
     assert "SELECT temperature FROM ovens;" in (tmp_path / "penstock" / "history").read_text()
 
 
+@pytest.mark.timeout(240, func_only=True)
+def test_commands_and_forms_at_the_prompt(terminal: Terminal, database: str) -> None:
+    terminal.wait_for("penstock>")
+    terminal.type("\\d\r")
+    terminal.wait_for("which database?")
+    terminal.type(f"\\c {database}\r")
+    terminal.wait_for(f"{database}>")
+    terminal.type("\\d\r")
+    terminal.wait_for("ovens")
+    terminal.type("\\d ovens\r")
+    terminal.wait_for("TIMESTAMP")
+    terminal.wait_for("(2 rows)")
+    terminal.type("\\streams\r")
+    terminal.wait_for("(0 rows)")
+    terminal.type("\\timing\r")
+    terminal.wait_for("times are shown")
+    terminal.type("\\x\r")
+    terminal.wait_for("rows are written as vertical")
+    terminal.type("SELECT 40 + 2 AS answer; SELECT 43 AS question;\r")
+    terminal.wait_for("--- row 1 ---")
+    terminal.wait_for("answer  42")
+    terminal.wait_for(" ms")
+    terminal.wait_for("question  43")
+    for form, shown in (
+        ("csv", "a,b\n1,x"),
+        ("json", '[\n  {"a": 1, "b": "x"}\n]'),
+        ("ndjson", '{"a": 1, "b": "x"}'),
+        ("markdown", "|   1 | x   |"),
+    ):
+        terminal.type(f"\\o {form}\r")
+        terminal.type("SELECT 1 AS a, 'x' AS b;\r")
+        terminal.wait_for(shown)
+    terminal.type("exit\r")
+    assert terminal.process.wait(30) == 0
+
+
 def test_statements_come_through_a_pipe(command: list[str]) -> None:
     done = subprocess.run(
         [*command, "-o", "csv"],

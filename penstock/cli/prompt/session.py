@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from penstock.cli.options import Form
 from penstock.cli.output import write
+from penstock.cli.prompt.text import command_of, split
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -41,18 +42,20 @@ class Conversation:
     halt: threading.Event = field(default_factory=threading.Event)
 
     def run(self, text: str) -> None:
-        """Run what was typed: statements, or one command. Errors are printed.
+        """Run what was typed: one command, or statements one after another until one fails. Errors
+        are printed.
 
         Raises:
             Leave: the user wants to.
             KeyboardInterrupt: while a statement ran; its answer is not waited for.
         """
-        typed = text.strip()
+        command = command_of(text)
         try:
-            if typed.startswith("\\"):
-                self._command(typed)
-            elif typed.strip(";").strip():
-                self._statement(typed)
+            if command is not None:
+                self._command(command)
+                return
+            for statement in split(text):
+                self._statement(statement)
         except PenstockError as error:
             print(error, file=self.out)
 
@@ -200,7 +203,7 @@ COMMANDS = {
     "x": Command("\\x", "a line for each value, or a table again", Conversation.switch_vertical),
     "o": Command("\\o FORM", "write rows as " + ", ".join(_FORMS), Conversation.choose_form),
     "?": Command("\\?", "this list", Conversation.help),
-    "q": Command("\\q", "leave; so does Ctrl-D", Conversation.leave),
+    "q": Command("\\q", "leave; so do exit and Ctrl-D", Conversation.leave),
 }
 
 

@@ -1,9 +1,10 @@
-"""Where a statement that is being typed ends, and which word the cursor is in. Pure."""
+"""Where statements that are being typed end, and which word the cursor is in. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 #: what a semicolon may hide in, and the semicolon itself
 _PIECE = re.compile(
@@ -23,14 +24,23 @@ _BEFORE_TABLE = re.compile(
     r"\b(?:FROM|JOIN|INTO|DESCRIBE|DESC|TABLE|STABLE)\s+[\w.`]*\Z", re.IGNORECASE
 )
 _BEFORE_DATABASE = re.compile(r"\b(?:USE|DATABASE)\s+[\w`]*\Z", re.IGNORECASE)
+#: what people type who know other prompts, and the command that it means
+_WORDS = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+
+
+def command_of(text: str) -> str | None:
+    """Return the command that *text* is, as one that begins with a backslash; None: it is SQL."""
+    stripped = text.strip()
+    if stripped.startswith("\\"):
+        return stripped
+    return _WORDS.get(stripped.rstrip(";").rstrip().lower())
 
 
 def is_whole(text: str) -> bool:
     """Tell if *text* can be run: a command, nothing, or statements of which the last one ends with
     a semicolon outside of quotes and comments.
     """
-    stripped = text.strip()
-    if not stripped or stripped.startswith("\\"):
+    if not text.strip() or command_of(text) is not None:
         return True
     ends = 0
     for found in _PIECE.finditer(text):
@@ -39,8 +49,20 @@ def is_whole(text: str) -> bool:
             return False
         if found["end"]:
             ends = found.end()
-    rest = _PIECE.sub(lambda m: "" if m[0].startswith(("--", "/*")) else m[0], text[ends:])
-    return ends > 0 and not rest.strip()
+    return ends > 0 and not _without_comments(text[ends:]).strip()
+
+
+def split(text: str) -> list[str]:
+    """Return the statements of *text*, each with its semicolon, if it has one. Pieces that say
+    nothing are left out.
+    """
+    ends = [found.end() for found in _PIECE.finditer(text) if found["end"]]
+    pieces = [text[start:end].strip() for start, end in pairwise([0, *ends, len(text)])]
+    return [piece for piece in pieces if _without_comments(piece).rstrip(";").strip()]
+
+
+def _without_comments(text: str) -> str:
+    return _PIECE.sub(lambda m: "" if m[0].startswith(("--", "/*")) else m[0], text)
 
 
 @dataclass(frozen=True)

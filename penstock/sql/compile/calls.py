@@ -10,7 +10,13 @@ from sqlglot import exp
 
 from penstock.sql.compile.arguments import compile_argument
 from penstock.sql.compile.compiler import Compiler, NodeCompiler
-from penstock.sql.functions import AGGREGATES, FORBIDDEN, RANDOM, REGISTRY
+from penstock.sql.functions import (
+    AGGREGATES,
+    FORBIDDEN,
+    RANDOM,
+    REGISTRY,
+    WINDOW_FUNCTIONS,
+)
 from penstock.sql.functions.base import NO_LIMIT, NULL, Compiled, Function, FunctionCall
 from penstock.sql.functions.convert import convert
 from penstock.sql.functions.other_names import did_you_mean
@@ -121,12 +127,13 @@ def _refuse_unknown(compiler: Compiler, node: exp.Anonymous, name: str) -> NoRet
         )
     if name in AGGREGATES:
         _refuse_aggregate(compiler, node, name)
-    compiler.refuse(
-        node,
-        f"there is no function {name}()",
-        code="E_UNKNOWN_FUNCTION",
-        hint=did_you_mean(name, [*REGISTRY, *AGGREGATES]),
-    )
+    hint = did_you_mean(name, [*REGISTRY, *AGGREGATES])
+    if name in WINDOW_FUNCTIONS:
+        hint = (
+            "a stream has no row before a row: rows that belong together are in one window, such as"
+            " STATE_WINDOW, EVENT_WINDOW or COUNT_WINDOW"
+        )
+    compiler.refuse(node, f"there is no function {name}()", code="E_UNKNOWN_FUNCTION", hint=hint)
 
 
 def _refuse_aggregate(compiler: Compiler, node: exp.Anonymous, name: str) -> NoReturn:

@@ -129,6 +129,10 @@ def _needless_word(place: Place) -> SqlSyntaxError | None:
     """Words that other databases have between, or that are missing."""
     if place.index == 2 and place.word(-2) in ("DESC", "DESCRIBE") and place.word(-1) == "TABLE":
         return place.hinted(f"leave TABLE out: DESCRIBE {place.shown()}")
+    if place.index == 2 and place.word(-2) in ("DESC", "DESCRIBE") and place.word(-1) == "STREAM":
+        return place.hinted(
+            f"SHOW CREATE STREAM {place.shown()} shows its text; DESCRIBE takes its result table"
+        )
     if place.index == 1 and place.word(-1) == "DELETE" and place.word(1) in ("", "WHERE"):
         return place.hinted("write DELETE FROM name WHERE …")
     if place.index == 1 and place.word(-1) == "INSERT" and place.word() != "OVERWRITE":

@@ -21,7 +21,9 @@ def _without_target(place: Place) -> SqlSyntaxError | None:
 
 
 def _notify(place: Place) -> SqlSyntaxError | None:
-    """NOTIFY without its events, or without their parentheses."""
+    """NOTIFY in front of the query, without its events, or without their parentheses."""
+    if place.word() == "NOTIFY" and place.says("expected AS"):
+        return place.hinted("NOTIFY stands at the end: INTO result AS SELECT … window NOTIFY (…)")
     words = [token.text.upper() for token in place.tokens[: place.index]]
     if "NOTIFY" not in words:
         return None

@@ -1,4 +1,4 @@
-"""Windows as other dialects write them: TUMBLE, SESSION of a gap alone, GROUP BY in front."""
+"""Windows as others write them: TUMBLE, SESSION of a gap alone, GROUP BY in front, patterns."""
 
 from __future__ import annotations
 
@@ -76,4 +76,31 @@ def _step_of_a_count(place: Place) -> SqlSyntaxError | None:
     )
 
 
-WINDOWS = (_behind_groups, _of_another_name, _function_of_a_table, _gap_alone, _step_of_a_count)
+def _events_in_parentheses(place: Place) -> SqlSyntaxError | None:
+    """`EVENT_WINDOW(START WITH a > 1 END WITH a < 1)`"""
+    if place.word(-1) != "EVENT_WINDOW" or place.kind() is not TokenType.L_PAREN:
+        return None
+    return place.hinted("leave the parentheses out: EVENT_WINDOW START WITH a > 1 END WITH a < 1")
+
+
+def _pattern(place: Place) -> SqlSyntaxError | None:
+    """`FROM meters MATCH_RECOGNIZE (…)`"""
+    if place.word(-1) != "MATCH_RECOGNIZE" or not place.says("the statement should end"):
+        return None
+    return place.mistake(
+        "there is no MATCH_RECOGNIZE",
+        "EVENT_WINDOW START WITH a END WITH b is from one condition to the next, STATE_WINDOW(a)"
+        " are neighbours with one value",
+        -1,
+    )
+
+
+WINDOWS = (
+    _behind_groups,
+    _of_another_name,
+    _function_of_a_table,
+    _gap_alone,
+    _step_of_a_count,
+    _events_in_parentheses,
+    _pattern,
+)

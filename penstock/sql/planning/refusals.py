@@ -39,7 +39,8 @@ REFUSALS: dict[str, Refusal] = {
     "E_HAVING": Refusal(
         "HAVING",
         "a stream publishes every window, HAVING would have to take results back",
-        "filter the rows with WHERE, or the results with a second stream over the result table",
+        "filter the rows with WHERE, the results with a second stream over the result table, or the"
+        " events with NOTIFY (…) ON (…) WHERE",
     ),
     "E_NONWINDOW_TRIGGER": Refusal(
         "TRIGGER",

@@ -14,17 +14,20 @@ import grimp
 import pytest
 
 from penstock import installed
+from penstock.cli.lazy import OF_A_MESH, PLACES
 from penstock.errors import ConfigError
 
 PROJECT = tomllib.loads(Path("pyproject.toml").read_text())
 MESH_PROJECT = tomllib.loads(Path("deploy/mesh/pyproject.toml").read_text())
 OWN = ("penstock", *installed.SERVICES)
 
+#: modules that Python has on Linux and macOS alone
+POSIX = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
 #: loads all of the client where only what its distribution asks for is there
 CLIENT_ALONE = """
 import importlib, pkgutil, sys
 allowed = set(sys.stdlib_module_names) | {"penstock", "numpy", "pyarrow", "tenacity", "urllib3", "websockets"}
-posix = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"}
+posix = set(sys.argv[1:])
 
 class Guard:
     def find_spec(self, name, path=None, target=None):
@@ -82,7 +85,22 @@ def test_the_client_is_a_few_distributions(system: str, most: int) -> None:
 
 
 def test_all_of_the_client_loads_with_those_alone() -> None:
-    subprocess.run([sys.executable, "-c", CLIENT_ALONE], check=True)
+    subprocess.run([sys.executable, "-c", CLIENT_ALONE, *POSIX], check=True)
+
+
+def test_the_commands_of_a_client_use_nothing_that_windows_lacks() -> None:
+    graph = grimp.build_graph(
+        "penstock", include_external_packages=True, exclude_type_checking_imports=True
+    )
+    commands = {p.module for p in PLACES.values()} - set(OF_A_MESH)
+    assert commands >= {"query", "follow", "import_file", "export", "completion"}
+    reached = {
+        name
+        for command in commands
+        for name in graph.find_upstream_modules(f"penstock.cli.{command}")
+    }
+    assert "penstock.cli.prompt.loop" in reached
+    assert reached & POSIX == set()
 
 
 def test_what_is_missing_is_told_with_the_command_that_brings_it() -> None:

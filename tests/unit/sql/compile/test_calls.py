@@ -66,6 +66,12 @@ def test_an_unknown_function_gets_the_nearest_as_a_hint() -> None:
     assert refusal(lambda: evaluate("qqqqqq(a)", *MODULES)).hint == ""
 
 
+@pytest.mark.parametrize("text", ["lag(a, 1)", "row_number()"])
+def test_who_asks_for_the_row_before_is_told_of_windows(text: str) -> None:
+    found = refusal(lambda: evaluate(text, *MODULES))
+    assert found.code == "E_UNKNOWN_FUNCTION" and "STATE_WINDOW" in found.hint
+
+
 def user(text: str) -> Any:
     made = compiler(*MODULES, text=text, functions=USER.get)
     return made.compile(parse_expression(text))

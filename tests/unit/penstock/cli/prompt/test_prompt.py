@@ -87,6 +87,25 @@ def test_errors_are_printed_and_the_prompt_goes_on(session: Conversation) -> Non
     assert said(session).endswith("2 rows written\n")
 
 
+def test_each_of_several_statements_is_shown(
+    session: Conversation, there: tuple[Connection, Asked]
+) -> None:
+    session.run("USE power; SELECT 1; SELECT n\nFROM meters; SELEC; SELECT 1;")
+    assert [sql for sql, _ in there[1]] == [
+        "USE power;",
+        "SELECT 1;",
+        "SELECT n\nFROM meters;",
+        "SELEC;",
+    ]
+    assert there[1][-1][1] == "power"
+    assert "1\n-\n1\n(1 row)\nn\n-\n7\n8\n(2 rows)\nE_SYNTAX" in said(session)
+
+
+def test_words_of_other_prompts_do_what_they_do_there(there: tuple[Connection, Asked]) -> None:
+    out = typed(there, "help\rexit\r")
+    assert "\\watch [SECONDS]" in out and there[1] == []
+
+
 def test_commands(session: Conversation, there: tuple[Connection, Asked]) -> None:
     session.run("\\streams")
     session.run("\\d")

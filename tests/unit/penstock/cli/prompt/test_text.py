@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.prompt.text import is_whole, place_of
+from penstock.cli.prompt.text import command_of, is_whole, place_of, split
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,9 @@ from penstock.cli.prompt.text import is_whole, place_of
         "SELECT 1; -- done",
         "SELECT 1; /* ; */\n",
         "SELECT 1; SELECT 2;",
+        "exit",
+        " Quit; ",
+        "help",
     ],
 )
 def test_what_enter_runs(text: str) -> None:
@@ -41,6 +44,7 @@ def test_what_enter_runs(text: str) -> None:
         "SELECT 1 /* ; */",
         "SELECT 1; /* ;",
         "-- a;\nSELECT 1",
+        "help me",
     ],
 )
 def test_what_enter_goes_on_with(text: str) -> None:
@@ -51,6 +55,34 @@ def test_what_enter_goes_on_with(text: str) -> None:
 def test_any_text_can_be_ended(text: str) -> None:
     endings = ["", ";", "';", '";', "`;", "*/;", "\n;", "x';", 'x";']
     assert any(is_whole(text + ending) for ending in endings)
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("", []),
+        (" ; -- nothing\n;", []),
+        ("SELECT 1;", ["SELECT 1;"]),
+        ("USE a; SELECT ';';\n\nSELECT `;`", ["USE a;", "SELECT ';';", "SELECT `;`"]),
+        ("-- first;\nSELECT 1; -- then", ["-- first;\nSELECT 1;"]),
+    ],
+)
+def test_statements_are_told_apart(text: str, statements: list[str]) -> None:
+    assert split(text) == statements
+
+
+@given(st.text(alphabet=" ;a'\"`-/*\\\n", max_size=40))
+def test_nothing_of_a_statement_gets_lost(text: str) -> None:
+    for statement in split(text):
+        assert statement in text and split(statement) == [statement]
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [("\\d a ", "\\d a"), ("EXIT", "\\q"), ("help;", "\\?"), ("SELECT 1;", None), ("", None)],
+)
+def test_words_of_other_prompts_are_commands(text: str, command: str | None) -> None:
+    assert command_of(text) == command
 
 
 @pytest.mark.parametrize(
