@@ -159,6 +159,7 @@ NAMES = [
     "ticket",
     "flight command",
     "flight action",
+    "flight session",
 ]
 #: how many are sent at once; a ticket that asks for rows to come makes its query wait for them
 AT_ONCE = {"ticket": 8}

@@ -240,7 +240,14 @@ class WaysIn:
                     write_command("CommandStatementQuery", [(1, _SELECT.encode())]),
                 ],
             ),
-            "flight action": (self._prepare, [write_command(create, [(1, _SELECT.encode())])]),
+            "flight action": (
+                lambda data: self._act("CreatePreparedStatement", data),
+                [write_command(create, [(1, _SELECT.encode())])],
+            ),
+            "flight session": (
+                lambda data: self._act("SetSessionOptions", data),
+                [b"\n\x15\n\x07catalog\x12\n\n\x08penstock"],
+            ),
         }
 
     def close(self) -> None:
@@ -365,8 +372,8 @@ class WaysIn:
         descriptor = flight.FlightDescriptor.for_command(command)
         return self._asked(lambda: self._store.get_flight_info(descriptor, self._call))
 
-    def _prepare(self, body: bytes) -> str:
-        action = flight.Action("CreatePreparedStatement", body)
+    def _act(self, name: str, body: bytes) -> str:
+        action = flight.Action(name, body)
         return self._asked(
             lambda: [r.body.to_pybytes() for r in self._store.do_action(action, self._call)]
         )
