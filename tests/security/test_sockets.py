@@ -83,16 +83,6 @@ def test_a_large_message_before_the_login_ends_the_connection(mesh: RunningMesh)
         )
 
 
-def test_a_large_message_after_the_login_is_taken(mesh: RunningMesh) -> None:
-    with _dial(mesh, ServerSpec.GATEWAY, "/ws") as socket:
-        login = {"req_id": 1, "user": mesh.user, "password": mesh.password}
-        socket.send(json.dumps({"action": "conn", "args": login}))
-        assert json.loads(socket.recv(60))["code"] == 0
-        query = {"req_id": 2, "sql": f"SELECT 1 /* {'x' * MOST_UNKNOWN * 4} */"}
-        socket.send(json.dumps({"action": "query", "args": query}))
-        assert json.loads(socket.recv(60))["code"] == 0
-
-
 # ---------------------------------------------------------------- pages at the notifier
 
 
