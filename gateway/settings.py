@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
 from typing import ClassVar
 
 from pydantic import Field
@@ -38,6 +39,9 @@ class GatewaySettings(Settings):
     #: serve the PostgreSQL wire, for reading, at a port of its own
     postgres: bool = False
     postgres_port: Port = 7706
+    #: networks that its passwords may come from without TLS, besides this machine: that of a proxy
+    #: on a private network
+    postgres_clear: tuple[IPv4Network | IPv6Network, ...] = ()
 
     #: largest request body and WebSocket frame, bytes
     max_body: int = Field(16 << 20, ge=1024)

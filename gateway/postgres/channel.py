@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Callable
-from ipaddress import ip_address
+from collections.abc import Callable, Sequence
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import cast
 
 from penstock.runtime.connections import Connections
@@ -102,15 +102,16 @@ class PgChannel(asyncio.Protocol):
         peer = self._transport.get_extra_info("peername") if self._transport is not None else None
         return str(peer[0]) if peer else ""
 
-    @property
-    def is_private(self) -> bool:
-        """Tell whether nobody between can read what is sent: over TLS, or within this machine."""
+    def is_private(self, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+        """Tell whether nobody between can read what is sent: over TLS, within this machine, or
+        from one of these *networks*.
+        """
         if self.tls:
             return True
         with contextlib.suppress(ValueError):
             address = ip_address(self.remote.partition("%")[0])
-            mapped = getattr(address, "ipv4_mapped", None)
-            return (mapped or address).is_loopback
+            address = getattr(address, "ipv4_mapped", None) or address
+            return address.is_loopback or any(address in network for network in networks)
         return False
 
     @property

@@ -1,14 +1,16 @@
 """How a connection of the PostgreSQL wire begins: options of its client, TLS, user and password.
 
 Passwords are kept as argon2id hashes, from which SCRAM-SHA-256 cannot be spoken. So they come as
-they are, over TLS or within the machine, and nowhere else.
+they are, over TLS, within the machine or from networks that the settings name.
 """
 
 from __future__ import annotations
 
 import re
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
 from gateway.postgres import backend
 from gateway.postgres.channel import ClientGone, PgChannel
@@ -63,13 +65,17 @@ class PgUser:
 
 
 async def begin(
-    channel: PgChannel, context: ssl.SSLContext | None, seconds: float
+    channel: PgChannel,
+    context: ssl.SSLContext | None,
+    seconds: float,
+    clear: Sequence[IPv4Network | IPv6Network],
 ) -> PgStartup | PgCancel:
     """Return what a client wants, behind TLS when it asks for that.
 
     Args:
         context: of the service; None: it has no TLS.
         seconds: in which a handshake has to end.
+        clear: networks that passwords may come from without TLS.
 
     Raises:
         ClientGone: it has ended the connection.
@@ -93,17 +99,21 @@ async def begin(
         elif code in (SSL, GSS):
             channel.write(backend.NO_TLS)
         elif code >> 16 == MAJOR:
-            _require_private(channel, context)
+            _require_private(channel, context, clear)
             return PgStartup(read_options(body[4:]), code & 0xFFFF)
         else:
             raise violation("the protocol's version is 3")
     raise violation("it asks for encryption again and again")
 
 
-def _require_private(channel: PgChannel, context: ssl.SSLContext | None) -> None:
+def _require_private(
+    channel: PgChannel,
+    context: ssl.SSLContext | None,
+    clear: Sequence[IPv4Network | IPv6Network],
+) -> None:
     if context is not None and not channel.tls:
         raise AuthError("this server speaks TLS only", hint="connect with sslmode=require")
-    if not channel.is_private:
+    if not channel.is_private(clear):
         raise AuthError(
             "passwords come over TLS or from this machine only",
             hint="set PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY, and connect with sslmode=require",

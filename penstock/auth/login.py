@@ -164,6 +164,13 @@ class Login:
             return None
         return self.tokens.read(_split(header)[1]).expires
 
+    def require_current(self, header: str) -> None:
+        """Raise AuthError when the token in *header* has expired, or its user may no longer log in.
+        Unlike `check`, this is no attempt: nothing is counted or audited.
+        """
+        claims = self.tokens.read(_split(header)[1])
+        self.still(claims.user, claims.mark)
+
     def still(self, name: str, mark: str) -> str:
         """The name of the user a token was given to. Raises AuthError when its rights are gone."""
         user = self._user(name)

@@ -23,7 +23,7 @@ _STYLE = {
 _PORTS = {
     "kafka": ("kafka",),
     "redis": ("redis",),
-    "gateway": ("gateway",),
+    "gateway": ("gateway", "postgres"),
     "store": ("store",),
     "notifier": ("notifier",),
     "spark": (),
@@ -45,7 +45,7 @@ def add_remarks(state: dict[str, Any]) -> None:
 
 def _row(name: str, service: dict[str, Any], ports: dict[str, int]) -> list[str | Text]:
     """Return the cells of one service but for its memory."""
-    own_ports = _PORTS.get(name, (name,) if name in ports else ())
+    own_ports = [port for port in _PORTS.get(name, (name,)) if port in ports]
     return [
         name,
         Text(service["state"], _STYLE.get(service["state"], "")),

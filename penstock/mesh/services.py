@@ -156,6 +156,12 @@ def serves_postgres(environment: Mapping[str, str]) -> bool:
     return wanted.lower() in ("1", "true", "t", "on", "yes", "y")
 
 
+def served(ports: Ports, environment: Mapping[str, str]) -> dict[str, int]:
+    """Return the ports of a mesh by name, without that of a wire that is not served."""
+    wire = serves_postgres(environment)
+    return {name: port for name, port in ports.by_name.items() if wire or name != "postgres"}
+
+
 def listeners(service: str) -> list[str]:
     """Names of the ports that *service* binds."""
     if service == "federation":

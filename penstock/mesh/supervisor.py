@@ -38,6 +38,7 @@ from penstock.mesh.services import (
     common_environment,
     listeners,
     plan,
+    served,
 )
 from penstock.mesh.state import last_start, note_start, tail
 from penstock.mesh.stop import end_orphans
@@ -157,7 +158,7 @@ class Supervisor:
                 name: kept.to_dict(self._layout) | {"stands_still": self._stands_still(name)}
                 for name, kept in self._kept.items()
             },
-            "ports": dict(self._ports.by_name),
+            "ports": served(self._ports, os.environ),
             "settings": addresses(
                 self._layout,
                 self._ports,

@@ -2,7 +2,7 @@
 
 Programs send `Authorization`. A page cannot: it offers its token as a subprotocol, or offers
 `penstock` and sends the token in its first message, or has the console's cookie. All three count
-only on pages of a listed origin.
+only on pages of a listed origin. A connection ends with the token or cookie that it came with.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
 from penstock.auth.cookies import COOKIE, CookieSessions
-from penstock.auth.login import Login
+from penstock.auth.login import Login, is_token
 from penstock.auth.tokens import looks_like_one
 from penstock.errors import AuthError, OverloadError, PenstockError
 from penstock.runtime import log
@@ -32,16 +32,27 @@ PROTOCOL = Subprotocol("penstock")
 _BEARER = "bearer."
 #: connections that have not said yet who they are
 MOST_WAITING = 64
-#: how often a browser's session is looked at
+#: how often tokens and sessions of browsers are looked at
 SESSION_CHECK_S = 5.0
 
 
 @dataclass(frozen=True)
 class HubCaller:
-    """Who a connection belongs to; `cookie` is that of a browser that came with nothing else."""
+    """Who a connection belongs to, and what it ends with.
+
+    Attributes:
+        cookie: of a browser that came with nothing else.
+        token: the header of who came with one.
+    """
 
     user: str
     cookie: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the connection ends by itself; who came with a password may stay."""
+        return self.cookie is not None or self.token is not None
 
 
 class HubAdmission:
@@ -80,21 +91,22 @@ class HubAdmission:
             )
         given = headers.get("Authorization")
         if given is not None or origin is None:
-            return HubCaller(await self._login.admit(given, where=remote))
+            user = await self._login.admit(given, where=remote)
+            return HubCaller(user, token=given if given and is_token(given) else None)
         return await self._of_page(headers, remote)
 
     async def _of_page(self, headers: Headers, remote: str) -> HubCaller | None:
         offered = _offered(headers)
         token = next((one for one in offered if one.startswith(_BEARER)), None)
         if token is not None:
-            return HubCaller(await self._by_token(token.removeprefix(_BEARER), remote))
+            return await self._by_token(token.removeprefix(_BEARER), remote)
         if PROTOCOL in offered:
             if self._waiting >= MOST_WAITING:
                 raise OverloadError("too many connections have not logged in yet")
             return None
         cookie = _cookie_of(headers)
         if cookie is None:
-            return HubCaller(await self._login.admit(None, where=remote))
+            return HubCaller(await self._login.admit(None, where=remote))  # raises: there is none
         user, _ = await asyncio.to_thread(self._sessions.user_of, cookie)
         return HubCaller(user, cookie)
 
@@ -106,7 +118,7 @@ class HubAdmission:
         try:
             async with asyncio.timeout(self._login_seconds):
                 text = await connection.recv()
-            caller = HubCaller(await self._by_token(_token_in(text), remote))
+            caller = await self._by_token(_token_in(text), remote)
         except TimeoutError:
             await connection.close(CloseCode.POLICY_VIOLATION, "no login came")
         except ConnectionClosed:
@@ -123,22 +135,26 @@ class HubAdmission:
             self._waiting -= 1
         return None
 
-    async def watch(self, connection: ServerConnection, cookie: str) -> None:
-        """Close the connection once its browser's session has ended."""
+    async def watch(self, connection: ServerConnection, caller: HubCaller) -> None:
+        """Close the connection once its caller's token or session has ended."""
         while True:
             await asyncio.sleep(SESSION_CHECK_S)
             try:
-                await asyncio.to_thread(self._sessions.user_of, cookie)
-            except AuthError:
-                await connection.close(CloseCode.POLICY_VIOLATION, "the session has ended")
+                if caller.token is not None:
+                    self._login.require_current(caller.token)
+                elif caller.cookie is not None:
+                    await asyncio.to_thread(self._sessions.user_of, caller.cookie)
+            except AuthError as ended:
+                await connection.close(CloseCode.POLICY_VIOLATION, ended.message)
                 return
             except PenstockError as later:
                 _log.info("a session cannot be looked at now", reason=later.message)
 
-    async def _by_token(self, token: str, remote: str) -> str:
+    async def _by_token(self, token: str, remote: str) -> HubCaller:
         if not looks_like_one(token):
             raise AuthError("this is no token", hint="POST /v1/tokens gives one")
-        return await self._login.admit(f"Bearer {token}", where=remote)
+        header = f"Bearer {token}"
+        return HubCaller(await self._login.admit(header, where=remote), token=header)
 
 
 def choose_protocol(_: ServerConnection, offered: Sequence[Subprotocol]) -> Subprotocol | None:

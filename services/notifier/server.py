@@ -37,7 +37,7 @@ from penstock.feeds.feed import Feed, Feeds, Listening, work_on
 from penstock.feeds.slices import Slice
 from penstock.repartition import readers
 from penstock.runtime import audit, vital
-from penstock.runtime.clock import SystemClock, milliseconds
+from penstock.runtime.clock import Clock, SystemClock, milliseconds
 from penstock.runtime.health import Health
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
@@ -63,13 +63,18 @@ class Hub:
         catalog: CatalogReader,
         health: Health,
         client: redis.Redis,
+        clock: Clock | None = None,
     ) -> None:
-        """*client* knows the sessions of browsers."""
+        """
+        Args:
+            client: knows the sessions of browsers.
+            clock: for what expires; None: the machine's.
+        """
         self._settings = settings
         self._catalog = catalog
         self._feeds = Feeds(settings.kafka_bootstrap, catalog, memory=settings.feed_bytes)
         self._connected = 0
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         login = Login(
             lambda: catalog.catalog,
             settings.user,
@@ -144,11 +149,11 @@ class Hub:
             self._metrics.clients.set(self._connected)
 
     async def _listen(self, connection: ServerConnection, caller: HubCaller) -> None:
-        """Do what a client asks, until it leaves or its session ends."""
+        """Do what a client asks, until it leaves, or its token or session ends."""
         tasks: dict[str, asyncio.Task[None]] = {}
         watching = None
-        if caller.cookie is not None:
-            watching = asyncio.create_task(self._admission.watch(connection, caller.cookie))
+        if caller.ends:
+            watching = asyncio.create_task(self._admission.watch(connection, caller))
         try:
             async for text in connection:
                 await self._handle(connection, text, tasks)

@@ -25,7 +25,7 @@ from penstock.auth.login import Login
 from penstock.errors import PenstockError
 from penstock.runtime import audit
 from penstock.runtime.log import get
-from services.store import flightsql, ingest, prepared
+from services.store import flight_session, flightsql, ingest, prepared
 from services.store.flight_answers import FlightAnswers
 from services.store.flight_errors import (
     Refused,
@@ -146,6 +146,10 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 return [flight.Result(self._prepare(context, user, action.body.to_pybytes()))]
             if action.type == _CLOSE:
                 return []
+            if action.type in flight_session.ACTIONS:
+                database = caller_of(context).database
+                body = action.body.to_pybytes()
+                return [flight.Result(flight_session.answer(action.type, body, database))]
             if action.type != "positions":
                 # drivers of Flight SQL go on without what is not implemented
                 raise unimplemented(f"no action {action.type}")
@@ -200,6 +204,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             ("positions", "next offset of every partition the store reads"),
             (_CREATE, "a statement with placeholders"),
             (_CLOSE, "nothing is kept of a prepared statement"),
+            *flight_session.ACTIONS.items(),
         ]
 
     def list_flights(self, context: flight.ServerCallContext, criteria: bytes) -> Any:

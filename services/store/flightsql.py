@@ -6,7 +6,7 @@ and strings of bytes, so this reads and writes those and nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 _PACKAGE = b"arrow.flight.protocol.sql."
@@ -18,6 +18,11 @@ _VARINT = 0
 _BYTES = 2
 #: bits of a varint: of 64, as of negative numbers, which have all of them
 _MOST_BITS = 70
+#: why an option of a session is not set
+INVALID_NAME = 1
+INVALID_VALUE = 2
+#: a `CloseSessionResult`: it is closed
+CLOSED = bytes((1 << 3 | _VARINT, 1))
 Field = tuple[int, int | bytes]
 
 
@@ -108,13 +113,48 @@ def bound(handle: bytes) -> bytes:
 
 def updated(count: int) -> bytes:
     """A `DoPutUpdateResult`: how many rows a statement changed; -1: nobody knows."""
-    return bytes((1 << 3 | _VARINT,)) + _write_varint(count & (1 << 64) - 1)
+    return _number(1, count & (1 << 64) - 1)
+
+
+def read_options(body: bytes) -> dict[str, str | None]:
+    """Read a `SetSessionOptionsRequest`; the value of an option that is no text is None. Raises
+    ValueError.
+    """
+    found = {}
+    for at, entry in _fields(body):
+        if at == 1 and isinstance(entry, bytes):
+            option = FlightCommand("", tuple(_fields(entry)))
+            found[option.text(1) or ""] = option.message(2).text(1)
+    return found
+
+
+def refused_options(wrong: Mapping[str, int]) -> bytes:
+    """A `SetSessionOptionsResult`; without *wrong* ones, all options are set."""
+    return _entries({name: _number(1, why) for name, why in wrong.items()})
+
+
+def options(now: Mapping[str, str]) -> bytes:
+    """A `GetSessionOptionsResult`."""
+    return _entries({name: _field(1, value.encode()) for name, value in now.items()})
+
+
+def _entries(messages: Mapping[str, bytes]) -> bytes:
+    """A map of messages in field 1."""
+    return b"".join(
+        _field(1, _field(1, name.encode()) + _field(2, content))
+        for name, content in messages.items()
+    )
 
 
 def write_command(name: str, fields: Iterable[tuple[int, bytes]] = ()) -> bytes:
     """Return a command in `Any`, whose fields are strings of bytes."""
     value = b"".join(_field(number, content) for number, content in fields)
     return _field(1, _URL + _PACKAGE + name.encode()) + _field(2, value)
+
+
+def _number(number: int, value: int) -> bytes:
+    """A field that is a number."""
+    return bytes((number << 3 | _VARINT,)) + _write_varint(value)
 
 
 def _field(number: int, content: bytes) -> bytes:

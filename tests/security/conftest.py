@@ -29,6 +29,12 @@ __all__ = ["PASSWORD", "own_mesh", "pytest_runtest_makereport"]
 SERVICES = (*endpoints_kit.SERVICES, "federation")
 #: the value in a row of `foreign.secrets`, which no answer to an attacker may hold
 SECRET = "marigold-4711"
+#: pages from here may subscribe at the notifier
+PAGE = "https://page.example"
+ENVIRONMENT = {
+    "PENSTOCK_GATEWAY_POSTGRES": "1",
+    "PENSTOCK_NOTIFIER_ORIGINS": f'["{PAGE}"]',
+}
 OWN = "own"
 FOREIGN = "foreign"
 
@@ -66,7 +72,9 @@ class Attacker:
 @pytest.fixture(scope="session")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMesh]:
     """The session's mesh. Tests share it: use names of your own."""
-    with mesh_without_jobs(tmp_path_factory.mktemp("mesh"), services=SERVICES, nodes=1) as running:
+    with mesh_without_jobs(
+        tmp_path_factory.mktemp("mesh"), services=SERVICES, environment=ENVIRONMENT, nodes=1
+    ) as running:
         yield running
 
 

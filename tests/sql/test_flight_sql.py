@@ -143,6 +143,13 @@ def test_a_tools_day(connection: flight_sql.Connection) -> None:
         assert [row[0] for row in cursor.fetchall()] == ["ts", "temp", "note"]
         with pytest.raises(Error, match="E_"):
             cursor.adbc_ingest("oven", rows, mode="create")
+    assert (connection.adbc_current_catalog, connection.adbc_current_db_schema) == (
+        "penstock",
+        "plant",
+    )
+    connection.adbc_current_catalog = "penstock"
+    with pytest.raises(Error, match="(?i)invalid"):
+        connection.adbc_current_db_schema = "other"
     schema = connection.adbc_get_table_schema("oven", db_schema_filter="plant")
     assert schema.names == ["ts", "temp", "note"]
     with connection.cursor() as cursor:

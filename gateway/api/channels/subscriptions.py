@@ -117,7 +117,8 @@ CHANNELS = (
         "Rows and window events, each exactly once by its token",
         "Errors cost only their subscription, and may come at any time. A page of a listed origin "
         "offers the subprotocols `penstock` and `bearer.TOKEN`, or `penstock` alone and then sends "
-        "LogIn before anything else; without it, it is closed with 1008.",
+        "LogIn before anything else; without it, it is closed with 1008. So is a connection some "
+        "seconds after the token or session that it came with has ended.",
         received=(*_ASKED, _message("LogIn", "Say whose a page is, as its first message")),
         replies=(*_REPLIES, _message("LoggedIn", "The page may subscribe")),
         sent=_TOLD,

@@ -2,7 +2,8 @@
 
 A client logs in with its first message (`conn`), or as any request does (header, `?token=`). Then
 its messages are answered one after another; with some unanswered nothing more is read, so TCP slows
-the client down. Before the login a connection lives for seconds, and an address has few of them.
+the client down. Before the login a connection lives for seconds and may send little, and an address
+has few of them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gateway.guard import RequestGuard, credentials_of
 from gateway.wires.tdengine import frames
 from gateway.wires.tdengine.connection import ConnectionActions
 from gateway.wires.tdengine.frames import ActionRequest, Reply
+from gateway.wires.tdengine.login_gate import login_gate
 from gateway.wires.tdengine.session import SessionServices, WireSession
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.runtime import audit, log
@@ -27,8 +29,12 @@ _log = log.get("gateway.tdengine")
 _PING_S = 20.0
 #: bytes of a message
 MOST_MESSAGE = 4 << 20
-#: seconds until a client has to have logged in
+#: seconds until a client has to have logged in …
 LOGIN_S = 10.0
+#: … and bytes that it may send until then
+MOST_UNKNOWN = 64 << 10
+#: seconds that a client has for its half of a closing
+_CLOSING_S = 2.0
 #: connections of one address that have not
 _MOST_WAITING = 16
 #: messages that are read and not answered
@@ -75,7 +81,9 @@ class TdengineSocket:
         credentials = credentials_of(request)
         if credentials is not None:
             await session.log_in(credentials)
-        socket = web.WebSocketResponse(max_msg_size=self._most, heartbeat=_PING_S, compress=False)
+        socket = web.WebSocketResponse(
+            max_msg_size=self._most, heartbeat=_PING_S, compress=False, timeout=_CLOSING_S
+        )
         if not socket.can_prepare(request):
             raise SchemaError("this is a WebSocket", code="E_BODY", hint="ask for an upgrade")
         handlers, end = self._make(session)
@@ -84,7 +92,7 @@ class TdengineSocket:
             with self._waiting.inside(session.remote):
                 await socket.prepare(request)
                 self._open.add(socket)
-                await client.wait_for_login(self.login_s)
+                await client.wait_for_login(request.transport, self.login_s)
             if session.user:
                 await client.serve()
         finally:
@@ -112,19 +120,29 @@ class _WireClient:
         self._room = asyncio.Semaphore(_MOST_UNANSWERED)
         self._unanswered: asyncio.Queue[str | bytes | None] = asyncio.Queue()
 
-    async def wait_for_login(self, seconds: float) -> None:
-        """Answer messages until the client is logged in, or its time is over."""
+    async def wait_for_login(self, transport: asyncio.Transport | None, seconds: float) -> None:
+        """Answer messages until the client is logged in, its time is over, or it has sent too
+        much.
+        """
+        if transport is None or self._session.user:
+            return  # it has left already, or logged in with its request
+        gate = None
         try:
-            async with asyncio.timeout(seconds):
-                while not self._session.user:
-                    message = await self._socket.receive()
-                    if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
-                        return
-                    await self._answer(message.data)
+            async with asyncio.timeout(seconds) as until:
+                with login_gate(transport, MOST_UNKNOWN, partial(_expire, until)) as gate:
+                    await self._answer_until_login()
         except TimeoutError:
-            await self._socket.close(
-                code=WSCloseCode.POLICY_VIOLATION, message=b"log in within seconds"
-            )
+            full = gate is not None and gate.is_full
+            code = WSCloseCode.MESSAGE_TOO_BIG if full else WSCloseCode.POLICY_VIOLATION
+            reason = b"log in before you send this much" if full else b"log in within seconds"
+            await self._socket.close(code=code, message=reason)
+
+    async def _answer_until_login(self) -> None:
+        while not self._session.user:
+            message = await self._socket.receive()
+            if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                return
+            await self._answer(message.data)
 
     async def serve(self) -> None:
         """Answer messages until the connection ends."""
@@ -195,3 +213,9 @@ class _WireClient:
         if error.code == "E_FORBIDDEN" and error.message not in self._audited:
             self._audited.add(error.message)
             audit.note_refusal(self._session.user, self._session.remote, error)
+
+
+def _expire(until: asyncio.Timeout) -> None:
+    """End the time that is left now."""
+    if not until.expired():
+        until.reschedule(asyncio.get_running_loop().time())

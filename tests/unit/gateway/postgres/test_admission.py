@@ -91,6 +91,27 @@ async def test_a_password_in_the_clear_stays_within_the_machine(
     assert reply.ended and reply.kinds == "E" and "sslmode" in reply.error["H"]
 
 
+@pytest.mark.parametrize(
+    ("address", "taken"),
+    [
+        ("172.18.0.5", True),
+        ("::ffff:172.18.0.5", True),
+        ("fd00::7", True),
+        ("192.0.2.7", False),
+        ("172.32.0.5", False),
+        ("2001:db8::1", False),
+    ],
+)
+async def test_named_networks_may_send_passwords_in_the_clear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, taken: bool
+) -> None:
+    monkeypatch.setattr(PgChannel, "remote", property(lambda _: address))
+    async with serving(tmp_path, postgres_clear=("172.16.0.0/12", "fd00::/8")) as wire:
+        client = await PgWire.open(wire.port)
+        client.begin(user="root")
+        assert (await client.reply(until=b"RE")).kinds == ("R" if taken else "E")
+
+
 async def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
     async with serving(tmp_path, max_connections_per_address=1) as wire:
         first = await PgWire.log_in(wire)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,19 +13,23 @@ from rich.console import Console
 from penstock.cli import display
 from penstock.cli.display import services_table
 from penstock.mesh.layout import ports_from
+from penstock.mesh.services import served
 from penstock.runtime.health import Health
 
-_PORTS = ports_from(7700).by_name
+_PORTS = ports_from(7700)
 
 
 def _service(**given: Any) -> dict[str, Any]:
     return {"state": "ready", "pid": 42, "started": 0, "restarts": 0, "why": "", **given}
 
 
-def _shown(services: dict[str, Any], *, memory: bool = False) -> list[list[str]]:
+def _shown(
+    services: dict[str, Any], *, memory: bool = False, environment: Mapping[str, str] | None = None
+) -> list[list[str]]:
     """Words of each line."""
     console = Console(width=200, record=True, file=io.StringIO())
-    state = {"services": services, "ports": _PORTS, "supervisor": 7}
+    ports = served(_PORTS, environment or {})
+    state = {"services": services, "ports": ports, "supervisor": 7}
     console.print(services_table(state, memory=memory))
     return [line.split() for line in console.export_text().splitlines() if line.strip()]
 
@@ -34,6 +39,11 @@ def test_a_service_has_its_ports_and_its_process():
     assert lines[0] == ["service", "state", "pid", "port", "health", "up", "restarts"]
     assert lines[1] == ["gateway", "ready", "42", "7700", "7710", "0"]
     assert lines[2] == ["node1", "ready", "42", "7721", "7731", "3"]
+
+
+def test_the_postgresql_wire_is_shown_where_it_is_served() -> None:
+    [_, line] = _shown({"gateway": _service()}, environment={"PENSTOCK_GATEWAY_POSTGRES": "1"})
+    assert line == ["gateway", "ready", "42", "7700", "7706", "7710", "0"]
 
 
 def test_a_service_without_a_process_says_why():

@@ -11,19 +11,20 @@ import pytest
 from pydantic import SecretStr
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import serve
+from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login
 from penstock.catalog.model import User
 from penstock.catalog.view import Catalog
-from penstock.runtime.clock import SystemClock
+from penstock.runtime.clock import ManualClock
 from penstock.runtime.health import Health
 from services.notifier import admission
-from services.notifier.admission import choose_protocol
+from services.notifier.admission import HubAdmission, choose_protocol
 from services.notifier.server import Hub
 from services.notifier.settings import NotifierSettings
-from tests.unit.services.memory_redis import MemoryRedis
+from tests.unit.services.memory_redis import NOW, MemoryRedis
 
 PAGE = "https://dash.example.com"
 KEY = "k" * 64
@@ -34,9 +35,10 @@ class ServedHub:
 
     def __init__(self) -> None:
         self.catalog = Catalog([User(9, "ann", "hash")])
-        client = cast(Any, MemoryRedis(SystemClock()))
-        self.login = Login(lambda: self.catalog, "root", "secret", SystemClock(), KEY)
-        self.sessions = CookieSessions(client, self.login, SystemClock())
+        self.clock = ManualClock(NOW)
+        client = cast(Any, MemoryRedis(self.clock))
+        self.login = Login(lambda: self.catalog, "root", "secret", self.clock, KEY)
+        self.sessions = CookieSessions(client, self.login, self.clock)
         settings = NotifierSettings(
             password="secret",  # type: ignore[arg-type]
             token_key=SecretStr(KEY),
@@ -44,8 +46,9 @@ class ServedHub:
             login_seconds=0.2,
         )
         reader = SimpleNamespace(catalog=self.catalog, catch_up=lambda: None)
+        self.reader = reader
         self.health = Health("notifier", 0)
-        self.hub = Hub(settings, cast(Any, reader), self.health, client)
+        self.hub = Hub(settings, cast(Any, reader), self.health, client, self.clock)
         self.url = ""
 
     def dial(
@@ -175,6 +178,42 @@ async def test_a_log_out_closes_what_its_cookie_has_opened(
         assert await who(socket) == "ann"
         served.sessions.end(cookie)
         assert await ending(socket) == (1008, "the session has ended")
+
+
+@pytest.mark.parametrize("way", ["header", "subprotocol", "message"])
+async def test_a_connection_ends_with_the_token_that_opened_it(
+    served: ServedHub, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(admission, "SESSION_CHECK_S", 0.01)
+    token = served.token
+    headers = {"Authorization": f"Bearer {token}"} if way == "header" else {}
+    offered = ("penstock", f"bearer.{token}") if way == "subprotocol" else ("penstock",)
+    async with served.dial(*offered, headers=headers) as socket:
+        if way == "message":
+            await socket.send(json.dumps({"action": "login", "token": token}))
+            assert json.loads(await socket.recv())["user"] == "ann"
+        served.clock.advance(59.0)
+        assert await who(socket) == "ann", "the token is good for a second more"
+        served.clock.advance(1.0)
+        assert await ending(socket) == (1008, "the token has expired")
+
+
+async def test_a_new_password_closes_what_older_tokens_have_opened(
+    served: ServedHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "SESSION_CHECK_S", 0.01)
+    async with served.dial("penstock", f"bearer.{served.token}") as socket:
+        assert await who(socket) == "ann"
+        served.reader.catalog = served.catalog = Catalog([User(9, "ann", "another hash")])
+        code, reason = await ending(socket)
+    assert (code, "another password" in reason) == (1008, True)
+
+
+async def test_only_who_came_with_a_password_may_stay(served: ServedHub) -> None:
+    made = HubAdmission(served.login, served.sessions, (PAGE,), 0.2)
+    for header, ends in (("Bearer root:secret", False), (f"Bearer {served.token}", True)):
+        caller = await made.of_handshake(Headers(Authorization=header), "192.0.2.1")
+        assert caller is not None and caller.ends is ends
 
 
 @pytest.mark.parametrize(

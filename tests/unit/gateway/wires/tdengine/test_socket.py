@@ -13,7 +13,7 @@ from aiohttp import WSMsgType, WSServerHandshakeError
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gateway.wires.tdengine import results
+from gateway.wires.tdengine import results, socket
 from gateway.wires.tdengine.columns import wire_table
 from gateway.wires.tdengine.frames import ActionRequest, read
 from penstock.errors import SchemaError
@@ -221,6 +221,25 @@ async def test_a_message_that_is_too_large_ends_the_connection(wires: Wires) -> 
     await client.socket.send_str("x" * (1 << 20) + "x")
     assert await client.receive() is None
     assert client.socket.close_code == 1009
+
+
+@pytest.mark.parametrize("frames", [1, 40], ids=["one frame", "many"])
+async def test_who_has_not_logged_in_may_send_little(wires: Wires, frames: int) -> None:
+    """Else an address could have the gateway hold a large message of each of its connections."""
+    client = await connect(wires)
+    for _ in range(frames):
+        await client.socket.send_str("x" * (socket.MOST_UNKNOWN // frames + 1))
+    while await client.receive() is not None:
+        pass  # each small frame is refused by itself
+    assert client.socket.close_code == 1009
+
+
+async def test_a_login_makes_room_for_large_messages(wires: Wires) -> None:
+    text = f"SELECT 1 /* {'x' * socket.MOST_UNKNOWN} */"
+    late = await logged_in(wires)
+    early = await connect(wires, key())
+    for client in (late, early):
+        assert await client.rows(text) == [(1,)]
 
 
 async def test_who_does_not_log_in_is_sent_away(wires: Wires) -> None:
