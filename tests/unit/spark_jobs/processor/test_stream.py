@@ -233,7 +233,10 @@ def test_a_row_that_fails_is_a_dead_letter(mesh):
 
 
 def test_a_result_of_one_row_that_fails_is_that_row(mesh):
-    live = _Live(mesh, "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT ts, date(ts) d, a FROM m")
+    live = _Live(
+        mesh,
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT ts, date(ts) d, a FROM m PARTITION BY tbname",
+    )
     live.apply(("t1", 1, 5), ("t1", 2**62, 6))
     [letter] = [decode(DeadLetter, v) for v in values_of(mesh.log, names.DEAD_LETTER)]
     assert letter.reason.startswith("1 rows failed")
