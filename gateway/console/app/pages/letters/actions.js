@@ -21,7 +21,7 @@ export function LetterActions({ letters, load, done, what }) {
   return html`
     <div class="row wraps">
       ${sent.length > 0 && html`
-        <${Action} title=${`Send ${what} again`} words="Send again" said="Sent again" done=${done}
+        <${Action} title=${`Send again ${what}`} words="Send again" said="Sent again" done=${done}
           statements=${async () => inserts(await load(sent))}>
           <p>The rows are written into their table as they were kept. Each stream of the table sees them, and one that ignores updates counts them once more.</p>
         <//>

@@ -53,7 +53,7 @@ function Kept({ letter: { kind, value }, name }) {
   return html`
     <div class="row spread">
       <h3>The ${what}</h3>
-      <${CopyButton} text=${value} label="Copy as JSON" name=${`Copy the ${what} of ${name} as JSON`} />
+      <${CopyButton} text=${value} label="Copy as JSON" name=${`Copy as JSON the ${what} of ${name}`} />
     </div>
     ${rows.length > 0 && html`<${Grid} label=${`The ${what} of ${name}`} ...${gridOf(rows)} />`}
     ${cut && html`<p>A row was longer than the 64 KiB that a dead letter may hold, and was cut there. The record in Kafka has it whole.</p>
