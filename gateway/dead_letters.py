@@ -4,6 +4,8 @@ refuses to look further back than a bound.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from penstock import names
 from penstock.bus import Admin, Reader
 from penstock.errors import SchemaError
@@ -48,9 +50,11 @@ class DeadLetterReader:
                 silent = 0 if batches else silent + 1
                 for batch in batches:
                     at = batch.next_offset
-                    for value in batch.values:
+                    for value, came in zip(batch.values, batch.timestamps.tolist(), strict=True):
                         try:
-                            found.append(decode(DeadLetter, value))
+                            letter = decode(DeadLetter, value)
                         except SchemaError:
                             continue  # not ours
+                        # earlier builds knew no time of a result that failed
+                        found.append(letter if letter.time else replace(letter, time=came))
         return found

@@ -51,6 +51,9 @@ class Outbox:
         self._ends: dict[str, int] = {}
         self._failure: BusError | None = None
         self.sent = self.held_back = 0
+        #: append time (ms) of the newest record that was worked on: when what comes of no record
+        #: of its own (a result that fails, a tick) came about
+        self.time = 0
 
     def send(
         self,

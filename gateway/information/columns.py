@@ -112,6 +112,13 @@ LETTERS: Columns = (
     ("reason", LONG),
     ("time", TIME),
     ("value", LONG),
+    # what `value` holds: row, result or record
+    ("kind", TEXT),
+    # the table whose rows they are, as far as it is known, and its first column
+    ("source_db", TEXT),
+    ("source_table", TEXT),
+    ("time_column", TEXT),
+    ("to_do", LONG),
 )
 TASKS: Columns = (
     ("stream_name", TEXT),

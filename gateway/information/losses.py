@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from gateway.answers import table_of
 from gateway.information import columns
+from gateway.information.remedies import advice, kind_of
 from gateway.information.viewer import Viewer
 from penstock import names
 from penstock.catalog.model import External, StreamEntry, Table, View
@@ -74,6 +75,22 @@ class LossLists:
         home = catalog.database(names.database_of(topic)) if names.is_ingest_topic(topic) else None
         return self._viewer.may("READ", home)
 
+    def _source(
+        self, entry: StreamEntry | View | None, topic: str
+    ) -> tuple[str | None, str | None, str | None]:
+        """Return database, name and time column of the table whose rows *entry* could not use; of a
+        reader of all rows only the database is known.
+        """
+        if isinstance(entry, StreamEntry):
+            source = entry.plan.source
+            return source.database, source.table, source.time_column
+        catalog = self._viewer.whole()
+        table = catalog.by_id(entry.source_id) if entry is not None else None
+        if isinstance(table, Table):
+            return table.database, table.name, table.time_column
+        home = catalog.database_of_topic(topic)
+        return (home.name if home is not None else None), None, None
+
     def dead_letters(self) -> pa.Table:
         """Return the newest records and rows that could not be used; those of databases, streams
         and views whose rows one may read.
@@ -95,6 +112,9 @@ class LossLists:
                     letter.reason,
                     letter.time,
                     (letter.value or b"").decode(errors="replace"),
+                    kind_of(letter),
+                    *self._source(entry, letter.topic),
+                    advice(letter),
                 )
             )
         return table_of(columns.LETTERS, rows)

@@ -23,12 +23,11 @@ from penstock.runtime import traces
 from penstock.sql.plan import TICKS_PER_SECOND, Duration
 from penstock.windows.rows import columnwise
 from spark_jobs.input import Records
-from spark_jobs.processor.json_rows import json_rows
+from spark_jobs.processor.json_rows import letter_values
 from spark_jobs.processor.placement import Placement
 from spark_jobs.processor.processor import PartitionProcessor
 from spark_jobs.processor.route import Taken
 
-_SAMPLE_ROWS = 100
 #: what a kernel knows of a row's record, and the decoder's columns that it stands for
 _HEAD = {"_step": pl.UInt32, "_offset": pl.Int64, "_now": pl.Int64}
 _DECODED = ("_record", "_write")
@@ -273,22 +272,22 @@ class Intake:
         return database.max_ahead if latest > bound else None
 
     def _bury_rows(self, table: Table, rows: pl.DataFrame, code: str, reason: str) -> None:
+        """Keep *rows*, which are in no table, whole among the dead letters."""
         for (offset,), part in rows.group_by("_offset", maintain_order=True):
-            sample = json_rows(part.head(_SAMPLE_ROWS).drop("_step", "_now", "_offset"))
             came = int(part["_now"][0]) * 1000 // TICKS_PER_SECOND[table.precision]
-            reason_of_all = f"{part.height} rows: {reason}"
-            self._processor.post(
-                DeadLetter(
-                    self._processor.place.topic,
-                    self._processor.place.partition,
-                    int(str(offset)),
-                    self._processor.reader,
-                    code,
-                    reason_of_all,
-                    came,
-                    value=sample,
+            for count, value in letter_values(part.drop("_step", "_now", "_offset")):
+                self._processor.post(
+                    DeadLetter(
+                        self._processor.place.topic,
+                        self._processor.place.partition,
+                        int(str(offset)),
+                        self._processor.reader,
+                        code,
+                        f"{count} rows: {reason}",
+                        came,
+                        value=value,
+                    )
                 )
-            )
 
 
 def _in_order(frames: Sequence[pl.DataFrame], parts: Sequence[_Part]) -> pl.DataFrame:

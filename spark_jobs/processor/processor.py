@@ -221,6 +221,7 @@ class PartitionProcessor(ABC):
     def _process(self, chunk: Records) -> None:
         first = int(chunk.offsets[0])
         is_control = bool(chunk.ids[0] == names.CONTROL_SCHEMA_ID)
+        self.outbox.time = max(self.outbox.time, int(chunk.timestamps[-1]))
         if self._poison.is_given_up(first):
             self._give_up(chunk, is_control)
             return

@@ -27,7 +27,6 @@ from spark_jobs.processor.stream import LiveStream
 from spark_jobs.state import Snapshot, StateFiles
 from spark_jobs.worker import Worker
 
-_SAMPLE_ROWS = 100
 #: deferred records that are worked on together at the latest, and their bytes: with many streams
 #: most are of tables of their own
 _MOST_DEFERRED = 512

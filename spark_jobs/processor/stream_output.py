@@ -15,11 +15,13 @@ from penstock.errors import SchemaError
 from penstock.records import DeadLetter, EventsRecord, encode
 from penstock.sql.plan import TICKS_PER_SECOND, StreamPlan
 from spark_jobs.output import Outbox
-from spark_jobs.processor.json_rows import json_rows
+from spark_jobs.processor.json_rows import letter_values
+from spark_jobs.processor.route import columns_to_send
 from spark_jobs.processor.stats import Stats
 from spark_jobs.worker import Worker
 
-_SAMPLE_ROWS = 100
+#: columns of source rows that results have none of
+_INPUT_ONLY = ("_step", "_offset", "_now", "_op")
 
 
 class StreamOutput:
@@ -102,62 +104,77 @@ class StreamOutput:
         `information_schema.ins_late_rows` shows them.
         """
         self._stats.late += rows.height
-        lines = json_rows(rows.drop("_step", "_late", strict=False)).splitlines(keepends=True)
-        came = int(rows["_now"][0])
-        while lines:
-            size = 0
-            taken = 0
-            while taken < len(lines) and (
-                not taken or size + len(lines[taken]) <= DeadLetter.MAX_VALUE
-            ):
-                size = size + len(lines[taken])
-                taken = taken + 1
-            self._post_dead_letter(
-                "E_LATE",
-                f"{taken} rows came after their windows were over",
-                last,
-                came,
-                b"".join(lines[:taken]),
-            )
-            lines = lines[taken:]
+        came = self._milliseconds(int(rows["_now"][0]))
+        for count, value in letter_values(rows.drop("_step", "_late", strict=False)):
+            reason = f"{count} rows came after their windows were over"
+            self._post_dead_letter("E_LATE", reason, last, came, value)
 
-    def bury(self, rows: pl.DataFrame, last: int) -> None:
-        """Send one dead letter per source record with rows that failed, holding a sample of them
-        as JSON.
-
-        What failed in a result, not in a row, counts for the chunk's *last* record.
+    def bury(self, failed: pl.DataFrame, last: int) -> None:
+        """Send dead letters about source rows that failed, in the kernels' input layout, and about
+        results that failed, which have no `_op`; all with `_reason`.
         """
-        self._stats.failed += rows.height
-        self._stats.error = str(rows["_reason"][0])[:1000]
-        have = set(rows.columns)
+        self._stats.failed += failed.height
+        self._stats.error = str(failed["_reason"][0])[:1000]
+        if "_op" not in failed.columns:
+            self._bury_results(failed, last)
+            return
+        of_rows = failed.get_column("_op").is_not_null()
+        if of_rows.any():
+            self._bury_rows(failed.filter(of_rows), last)
+        if not of_rows.all():
+            self._bury_results(failed.filter(~of_rows), last)
+
+    def _bury_rows(self, rows: pl.DataFrame, last: int) -> None:
+        """Keep source rows whole, record by record; where the record is not known, or is one of
+        another topic, they count for the chunk's *last*.
+        """
+        place = pl.lit(last, dtype=pl.Int64).alias("_offset")
         # rows that came through the exchange carry offsets of another topic
-        own = "_offset" in have and self._topic != names.EXCHANGE
-        at = (
-            pl.col("_offset").fill_null(last)
-            if own
-            else pl.lit(last, dtype=pl.Int64).alias("_offset")
-        )
-        now = (
-            pl.col("_now").fill_null(0)
-            if "_now" in have
-            else pl.lit(0, dtype=pl.Int64).alias("_now")
-        )
-        for (offset,), part in rows.with_columns(at, now).group_by("_offset", maintain_order=True):
-            sample = json_rows(part.head(_SAMPLE_ROWS).drop("_step", "_now", strict=False))
-            self._post_dead_letter(
-                "E_EXPRESSION",
-                f"{part.height} rows failed: {part['_reason'][0]}",
-                int(str(offset)),
-                int(part["_now"][0]),
-                sample,
+        if "_offset" in rows.columns and self._topic != names.EXCHANGE:
+            own = pl.col("_offset")  # negative: it was there before the stream
+            place = pl.when(own >= 0).then(own).otherwise(place).alias("_offset")
+        kept = self._kept_columns(rows)
+        for (offset,), part in rows.with_columns(place).group_by("_offset", maintain_order=True):
+            came = self._came(part)
+            for count, value in letter_values(part.select(kept)):
+                reason = f"{count} rows failed: {part['_reason'][0]}"
+                self._post_dead_letter("E_EXPRESSION", reason, int(str(offset)), came, value)
+
+    def _kept_columns(self, rows: pl.DataFrame) -> list[str]:
+        """Return the columns that a letter about source rows keeps: what the source has, but for
+        values that were not sent through the exchange, which are NULL there only.
+        """
+        source = self.plan.source
+        own = [column.name for column in (*source.columns, *source.tags)]
+        if self._topic == names.EXCHANGE:
+            sent = columns_to_send(self.plan)
+            own = [name for name in own if name in sent]
+        wanted = ("_offset", "_op", "tbname", *own, "_reason")
+        return [name for name in wanted if name in rows.columns]
+
+    def _came(self, rows: pl.DataFrame) -> int:
+        """Return when the first of source *rows* came, in milliseconds."""
+        came = rows["_now"][0] if "_now" in rows.columns else None
+        return self._outbox.time if came is None else self._milliseconds(int(came))
+
+    def _bury_results(self, results: pl.DataFrame, last: int) -> None:
+        """Tell of results that failed by the chunk's *last* record. What they were made of is in
+        the source, so they are computed again and not sent again.
+        """
+        again = f"RECALCULATE STREAM {self.plan.database}.{self.plan.name}"
+        kept = [c for c in results.columns if c not in _INPUT_ONLY]
+        for count, value in letter_values(results.select(kept)):
+            reason = (
+                f"{count} results failed: {results['_reason'][0]}. Results cannot be sent again:"
+                f" mend the stream or its target, then {again}"
             )
+            self._post_dead_letter("E_EXPRESSION", reason, last, self._outbox.time, value)
 
     def _post_dead_letter(
         self, code: str, reason: str, offset: int, came: int, value: bytes
     ) -> None:
-        """Send a dead letter about rows, *value*, of which the first came at *came*, in ticks."""
-        time = self._milliseconds(came)
+        """Send a dead letter about rows or results, *value*, that came at *came*, in ms."""
         dead_letter = DeadLetter(
-            self._topic, self._partition, offset, "stream", code, reason, time, self._id, value
+            self._topic, self._partition, offset, "stream", code, reason, came, self._id, value
         )
         self._outbox.post(names.DEAD_LETTER, encode(dead_letter), partition=0)

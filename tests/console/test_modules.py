@@ -131,6 +131,45 @@ def test_rights_become_rows_of_a_matrix(call: Call) -> None:
     ]
 
 
+def test_rows_of_a_dead_letter_are_sent_again_exactly(call: Call) -> None:
+    kept = [
+        '{"_op":0,"tbname":"t1","ts":1780300800000123,"n":9007199254740993,"d":"1.50","s":"it\'s",'
+        '"x":"01ff","g":7,"_reason":"why"}',
+        '{"_op":2,"tbname":"t1","ts":2,"n":null,"d":null,"s":"part","x":null}',
+        '{"_op":1,"tbname":"gone","ts":3}',
+        '{"_op":0,"tbname":"t1","ts":4,"n":nu',
+    ]
+    columns = [
+        {"name": name, "type": kind, "tag": name == "g"}
+        for name, kind in (
+            ("ts", "TIMESTAMP"),
+            ("n", "BIGINT"),
+            ("d", "DECIMAL(9,2)"),
+            ("s", "VARCHAR(8)"),
+            ("x", "VARBINARY(8)"),
+            ("g", "INT"),
+        )
+    ]
+    read = f"rowsOf({json.dumps(chr(10).join(kept))})"
+    module = "pages/letters/again.js"
+    assert call(module, f"[{read}.rows.length, {read}.cut]") == [3, True]
+    assert call(module, f"tablesOf({read}.rows)") == ["t1"]
+    assert call(module, f"insertOf('d', 't1', {json.dumps(columns)}, {read}.rows)") == (
+        "INSERT INTO `d`.`t1` (`ts`, `n`, `d`, `s`, `x`) VALUES"
+        " (1780300800000123, 9007199254740993, '1.50', 'it''s', X'01ff')"
+        " `d`.`t1` (`ts`, `s`) VALUES (2, 'part')"
+    )
+
+
+def test_streams_compute_again_from_the_first_to_the_last_time(call: Call) -> None:
+    module = "pages/letters/again.js"
+    times = "[1780300800000000123n, null, 5, undefined, 1780300800000000124n]"
+    assert call(module, f"recalculateOf('d', 's', {times})") == (
+        "RECALCULATE STREAM `d`.`s` FROM 5 TO 1780300800000000124"
+    )
+    assert call(module, "recalculateOf('d', 's', [null])") is None
+
+
 def test_rows_are_ordered_exactly_and_null_is_last(call: Call) -> None:
     rows = "[[9007199254740993n], [null], [9007199254740992n], [5]]"
     up = call("parts/grid_order.js", f"[...orderBy({rows}, 0, 'BIGINT', false)]")

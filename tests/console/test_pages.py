@@ -11,7 +11,17 @@ from tests.console.conftest import SCREENS, Visit
 from tests.console.using import Open, check_axe, check_width, enter, run
 
 BIG = 9_007_199_254_740_993
-PAGES = ("", "sql", "streams", "tables", "connect", "users", "mesh")
+PAGES = (
+    "",
+    "sql",
+    "streams",
+    "tables",
+    "dead-letters",
+    "dead-letters/late",
+    "connect",
+    "users",
+    "mesh",
+)
 
 
 def write(one: Visit, text: str) -> None:

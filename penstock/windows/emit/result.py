@@ -23,11 +23,14 @@ from penstock.windows.groups.groups import Groups
 from penstock.windows.rows import columnwise
 from penstock.windows.rows.scope import Scope
 
+#: what comes before the columns of a source row
+_META = ("_offset", "_now", "_op", "tbname")
+
 
 @dataclass(frozen=True)
 class Made:
-    """Rows in the layout of `Emission.rows`, and what could not be made: the line's `tbname`, time
-    and a `_reason`.
+    """Rows in the layout of `Emission.rows`, and what could not be made, with a `_reason`: the
+    source row it was made of, or of a window's result its `tbname` and the window.
 
     hashes: of the rows' names, as in `Emission`.
     """
@@ -68,6 +71,13 @@ class Results:
         self._tags = [t.name for t in plan.target.tags]
         self.time = plan.target.columns[0].name
         self._types = scope.after if windowed else {}
+        source = plan.source
+        #: the input layout, where lines are source rows; None: they are windows
+        self._input = (
+            None
+            if windowed
+            else (*_META, *(column.name for column in (*source.columns, *source.tags)))
+        )
         #: columns of windows, or of source rows, that results are made from
         self.reads = self._select.reads
         self._reads_keys = any(name.startswith("_k") for name in self.reads)
@@ -132,26 +142,24 @@ class Results:
         return self._check(selected, columnwise.beside(columns), about.get_column("_hash"))
 
     def _describe_failed(self, failed: pl.DataFrame) -> pl.DataFrame:
-        """Return the lines that failed by the `tbname` and time of their results."""
+        """Return source rows that failed as they came; windows by the `tbname` of their results and
+        their span, from which they can be computed again.
+        """
+        if self._input is not None:
+            return failed.select(*(c for c in self._input if c in failed.columns), "_reason")
         children = self._groups.targets.of(failed.get_column("_g").to_numpy()).get_column("tbname")
-        times = [c for c in ("_wstart",) if c in failed.columns]
-        return failed.select(children.alias("tbname"), *times, "_reason")
+        return failed.select(children.alias("tbname"), "_wstart", "_wend", "_reason")
 
     def _check(self, selected: Selected, rows: pl.DataFrame, hashes: pl.Series) -> Made:
         """Report NULLs that casts made; drop lines without time."""
         rows = self._values.mended(rows)
-        reports = [] if selected.failed is None else [self._describe_failed(selected.failed)]
-        reports += (
-            misfits.select("tbname", self.time, "_reason")
-            for misfits in self._select.misfits(selected.lines, rows)
-        )
+        failed = [] if selected.failed is None else [selected.failed]
+        failed += self._select.misfits(selected.lines, rows)
         if rows.get_column(self.time).null_count():
             timeless = rows.get_column(self.time).is_null()
-            reports.append(
-                rows.filter(timeless).select(
-                    "tbname", self.time, pl.lit("the result's time is NULL").alias("_reason")
-                )
-            )
+            reason = pl.lit("the result's time is NULL").alias("_reason")
+            failed.append(selected.lines.filter(timeless).with_columns(reason))
             rows = rows.filter(~timeless)
             hashes = hashes.filter(~timeless)
+        reports = [self._describe_failed(lines) for lines in failed]
         return Made(rows, pl.concat(reports, how="diagonal") if reports else None, hashes)

@@ -79,8 +79,8 @@ class CompiledSelectList:
         return Selected(raw, self._cast.columns(raw), failed)
 
     def misfits(self, lines: pl.DataFrame, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """Yield, for each column that has any, the *rows* in which a cast made NULL of a value,
-        with `_reason`; *lines* are those that `of` gave, in the order of *rows*.
+        """Yield, for each column that has any, the *lines* of which a cast made NULL of a value,
+        with `_reason`; they are those that `of` gave, in the order of *rows*, which it made.
         """
         for name, cast in self._checked.items():
             column = rows.get_column(name)
@@ -90,7 +90,7 @@ class CompiledSelectList:
                 reason = pl.format(
                     "{} does not fit column {}", given.filter(lost).cast(pl.String), pl.lit(name)
                 )
-                yield rows.filter(lost).with_columns(reason.alias("_reason"))
+                yield lines.filter(lost).with_columns(reason.alias("_reason"))
 
 
 def _may_misfit(given: ColumnType, wanted: ColumnType) -> bool:

@@ -184,6 +184,14 @@ def test_what_cannot_be_used_is_a_dead_letter(mesh: Mesh) -> None:
     mesh.close()
 
 
+def test_the_time_of_the_record_at_work_is_known_to_dead_letters(mesh: Mesh) -> None:
+    mesh.rows(*ROWS)
+    mesh.control(ControlRecord("tick", time=T0))
+    mesh.run()
+    assert mesh.processor(TOPIC, 0).outbox.time == mesh.log.records[TOPIC, 0][-1][0]
+    mesh.close()
+
+
 def test_records_that_spark_leaves_out_are_read_from_the_log(mesh: Mesh) -> None:
     mesh.stream(1100, FILTER)
     mesh.rows(*ROWS)

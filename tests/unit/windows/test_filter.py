@@ -113,6 +113,10 @@ def test_casts_that_fail_are_reported_and_do_not_stop_the_rest():
     assert emission.failed is not None and emission.failed["_reason"].to_list() == [
         "x does not fit column n"
     ]
+    # the row as it came: with its place, its own time, and the value
+    assert emission.failed.select("_offset", "_op", "tbname", "ts", "s").rows() == [
+        (0, 0, "d1", 2, "x")
+    ]
 
 
 def test_history_and_state():

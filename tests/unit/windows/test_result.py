@@ -56,6 +56,9 @@ def test_values_that_do_not_fit_become_null_with_a_reason():
     assert made.failed is not None and made.failed["_reason"].to_list() == [
         "300.0 does not fit column c"
     ]
+    # the window that it was, so that it can be computed again
+    assert made.failed.select("_wstart", "_wend").rows() == [(10_000, 20_000)]
+    assert "_op" not in made.failed.columns
 
 
 def test_times_are_rescaled_to_the_target():

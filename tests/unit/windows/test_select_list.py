@@ -53,7 +53,7 @@ def test_a_value_that_a_cast_loses_is_told_and_null_is_not():
     [lost] = made.misfits(selected.lines, pl.DataFrame(selected.columns))
 
     assert selected.columns[1].to_list() == [1, None, None]
-    assert lost.select("t", "_reason").rows() == [(2, "300.0 does not fit column v")]
+    assert lost.select("_wstart", "_reason").rows() == [(2, "300.0 does not fit column v")]
 
 
 def test_columns_that_are_taken_as_they_are():

@@ -1,6 +1,7 @@
 // The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
 import { Connect } from "./connect/page.js";
 import { Home } from "./home.js";
+import { Letters } from "./letters/page.js";
 import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
@@ -12,6 +13,7 @@ export const PAGES = [
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
   { path: "tables", title: "Tables", key: "t", component: Tables },
+  { path: "dead-letters", title: "Dead letters", key: "d", component: Letters },
   { path: "connect", title: "Connect", key: "c", component: Connect },
   { path: "users", title: "Users", key: "u", component: Users },
   { path: "mesh", title: "Mesh", key: "m", component: Mesh },

@@ -447,5 +447,10 @@ def test_late_rows_and_dead_letters() -> None:
         (4, None, "E_LATE"),
         (5, None, "E_MALFORMED"),
     ]
+    about = ("kind", "source_db", "source_table", "time_column")
+    assert rows(lists.dead_letters(), *about)[::3] == [
+        ("row", "d", "m", "ts"),
+        ("record", "d", None, None),
+    ]
     of_stream = LossLists(here.as_user("ann"), lambda: letters)
     assert of_stream.late().num_rows == of_stream.dead_letters().num_rows == 0

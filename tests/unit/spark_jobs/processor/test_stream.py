@@ -232,6 +232,29 @@ def test_a_row_that_fails_is_a_dead_letter(mesh):
     assert live.results() == [(0, 1, 5)]
 
 
+def test_a_result_of_one_row_that_fails_is_that_row(mesh):
+    live = _Live(
+        mesh,
+        "CREATE STREAM s TRIGGER AT_ONCE INTO o AS SELECT ts, date(ts) d, a FROM m PARTITION BY tbname",
+    )
+    live.apply(("t1", 1, 5), ("t1", 2**62, 6))
+    [letter] = [decode(DeadLetter, v) for v in values_of(mesh.log, names.DEAD_LETTER)]
+    assert letter.reason.startswith("1 rows failed")
+    kept = json.loads(letter.value or b"")
+    assert (letter.offset, kept["tbname"], kept["ts"], kept["a"]) == (50, "t1", T0 + 2**62, 6)
+
+
+def test_a_result_of_a_window_that_fails_tells_the_window(mesh):
+    live = _Live(mesh, _WINDOWS.replace("count(*) n", "date(_wstart) n"))
+    live.outbox.time = T0 + 7
+    live.apply(("t1", 2**62, 6))
+    [letter] = [decode(DeadLetter, v) for v in values_of(mesh.log, names.DEAD_LETTER)]
+    assert letter.reason.startswith("1 results failed")
+    kept = json.loads(letter.value or b"")
+    assert kept["_wend"] - kept["_wstart"] == 10
+    assert (letter.offset, letter.time) == (50, T0 + 7)
+
+
 def test_with_on_error_stop_it_ends_the_stream(mesh):
     text = _WINDOWS.replace("m PARTITION", "m WHERE date(ts) IS NOT NULL PARTITION")
     live = _Live(mesh, text.replace("INTO", "ON_ERROR STOP INTO"))

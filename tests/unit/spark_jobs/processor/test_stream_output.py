@@ -29,8 +29,8 @@ class _Made:
         self.mesh = mesh
         self.stats = Stats()
         self.plan = mesh.stream(1002, _STREAM)
-        outbox = Outbox(mesh.worker.publisher, Replay())
-        self.output = StreamOutput(mesh.worker, outbox, topic, 3, self.plan, self.stats)
+        self.outbox = Outbox(mesh.worker.publisher, Replay())
+        self.output = StreamOutput(mesh.worker, self.outbox, topic, 3, self.plan, self.stats)
 
     def letters(self) -> list[DeadLetter]:
         return [decode(DeadLetter, v) for v in values_of(self.mesh.log, names.DEAD_LETTER)]
@@ -54,7 +54,7 @@ def _rows(*lines: tuple[int, int, int], **more: Any) -> pl.DataFrame:
 def test_results_are_numbered_in_each_partition(mesh):
     made = _Made(mesh)
     sent: list[tuple[Any, ...]] = []
-    outbox: Any = made.output._outbox
+    outbox: Any = made.outbox
     outbox.send = lambda *given: sent.append(given)
     there = print
     made.output.send("out", 9, [(0, b"a"), (2, b"b"), (0, b"c")], there)
@@ -149,10 +149,45 @@ def test_rows_that_failed_are_buried_record_by_record(mesh):
 
 def test_what_failed_in_a_result_counts_for_the_end_of_its_chunk(mesh):
     made = _Made(mesh)
+    made.outbox.time = T0 + 5
     made.output.bury(pl.DataFrame({"tbname": ["r"], "b": [b"\x01\xff"], "_reason": ["why"]}), 9)
     [letter] = made.letters()
-    assert (letter.offset, letter.time) == (9, 0)
+    assert (letter.offset, letter.time) == (9, T0 + 5)
+    assert letter.reason.startswith("1 results failed: why. Results cannot be sent again")
+    assert "RECALCULATE STREAM db.s" in letter.reason
     assert json.loads(letter.value or b"")["b"] == "01ff"  # bytes are hex, as in SQL
+
+
+def test_rows_and_results_that_fail_together_are_told_apart(mesh):
+    made = _Made(mesh)
+    made.outbox.time = T0 + 5
+    result = pl.DataFrame({"tbname": ["r"], "_wstart": [T0], "_wend": [T0 + 10], "_reason": ["b"]})
+    rows = _rows((5, T0, 1), _reason="a")
+    made.output.bury(pl.concat([rows, result], how="diagonal"), 9)
+    assert made.stats.failed == 2
+    row, window = made.letters()
+    assert (row.offset, row.time) == (5, T0)
+    assert json.loads(row.value or b"") == {
+        "_offset": 5,
+        "_op": 0,
+        "tbname": "t1",
+        "ts": T0,
+        "a": 1,
+        "_reason": "a",
+    }
+    assert (window.offset, window.time) == (9, T0 + 5)
+    told = json.loads(window.value or b"")
+    assert (told["tbname"], told["_wstart"], told["_wend"]) == ("r", T0, T0 + 10)
+    assert "_op" not in told
+
+
+def test_rows_of_before_the_stream_have_no_place_of_their_own(mesh):
+    made = _Made(mesh)
+    made.outbox.time = T0 + 5
+    rows = _rows((-7, T0, 1), _reason="why").with_columns(_now=pl.lit(None, pl.Int64))
+    made.output.bury(rows, 9)
+    [letter] = made.letters()
+    assert (letter.offset, letter.time) == (9, T0 + 5)
 
 
 def test_offsets_behind_the_exchange_are_those_of_another_topic(mesh):
@@ -161,9 +196,22 @@ def test_offsets_behind_the_exchange_are_those_of_another_topic(mesh):
     assert [letter.offset for letter in made.letters()] == [9]
 
 
-def test_a_sample_of_many_rows_is_enough(mesh):
+def test_behind_the_exchange_a_letter_keeps_what_was_sent(mesh):
+    made = _Made(mesh, names.EXCHANGE)
+    # the plan does not read `a`: it was not sent, and its NULL is no value
+    made.output.bury(_rows((5, T0, 1), _reason="why").with_columns(a=None), 9)
+    [letter] = made.letters()
+    assert set(json.loads(letter.value or b"")) == {"_offset", "_op", "tbname", "ts", "_reason"}
+
+
+def test_rows_that_failed_are_kept_whole(mesh):
     made = _Made(mesh)
-    made.output.bury(_rows(*((5, T0, n) for n in range(150)), _reason="why"), 9)
+    long = "x" * (DeadLetter.MAX_VALUE // 3)
+    rows = _rows(*((5, T0, n) for n in range(150)), _reason="why")
+    made.output.bury(rows, 9)
     [letter] = made.letters()
     assert letter.reason.startswith("150 rows")
-    assert len((letter.value or b"").splitlines()) == 100
+    assert len((letter.value or b"").splitlines()) == 150
+    made.output.bury(rows.head(3).with_columns(_reason=pl.lit(long)), 9)
+    counts = [len((one.value or b"").splitlines()) for one in made.letters()[1:]]
+    assert counts == [2, 1]
