@@ -11,7 +11,7 @@ from tests.console.conftest import SCREENS, Visit
 from tests.console.using import Open, check_axe, check_width, enter, run
 
 BIG = 9_007_199_254_740_993
-PAGES = ("", "sql", "streams", "tables", "connect", "users", "mesh")
+PAGES = ("", "sql", "streams", "graph", "tables", "connect", "users", "mesh")
 
 
 def write(one: Visit, text: str) -> None:
