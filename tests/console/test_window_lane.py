@@ -60,7 +60,7 @@ def test_a_stream_that_holds_nothing_says_so(visit: Open, mesh: RunningMesh) -> 
         "USE lane_none; CREATE STREAM breaks TRIGGER AT_ONCE ON_ERROR STOP INTO small AS"
         " SELECT _wstart, sum(v) AS n FROM t INTERVAL(1m)",
         "USE lane_none; CREATE STREAM rows_only TRIGGER AT_ONCE INTO big AS"
-        " SELECT ts, v FROM t PARTITION BY tbname WHERE v > 100",
+        " SELECT ts, v FROM t WHERE v > 100 PARTITION BY tbname",
         "INSERT INTO lane_none.t VALUES ('2026-01-01 00:00:00', 300)",
     )
     one = enter(visit, mesh)

@@ -27,7 +27,7 @@ function Shown({ stream }) {
   const windows = useRef(new Windows());
   const { answer, fault } = usePoll(async (signal) => {
     const found = await lookAt(stream, signal);
-    windows.current.take(found.open, found.results);
+    windows.current.take(found.open, found.results, found.since);
     return { ...windows.current.view(), late: found.late, watermark: found.watermark };
   }, SECONDS);
   const view = answer.value;

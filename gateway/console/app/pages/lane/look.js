@@ -7,7 +7,7 @@ const MOST_OPEN = 1000;
 const MOST_RESULTS = 300;
 const MOST_LATE = 100;
 
-/** `{open, results, late, watermark}`, as `Windows.take` wants them; times in milliseconds. */
+/** `{open, results, since, late, watermark}`, as `Windows.take` wants them; times in milliseconds. */
 export async function lookAt(stream, signal) {
   const listed = stream.target_table ? await columns(stream.target_db, stream.target_table) : [];
   const tags = listed.filter(({ name, tag }) => tag && name !== "group_id").map(({ name }) => name);
@@ -16,7 +16,8 @@ export async function lookAt(stream, signal) {
     listed.length > 0 ? newestResults(stream, listed, tags, signal) : [],
     lateRows(stream, signal),
   ]);
-  return { open, results, late, watermark: lengthOf(stream.watermark) };
+  const since = open.length < MOST_OPEN ? -Infinity : open.at(-1).start;
+  return { open, results, since, late, watermark: lengthOf(stream.watermark) };
 }
 
 async function openWindows(stream, tags, signal) {
@@ -25,8 +26,8 @@ async function openWindows(stream, tags, signal) {
     `SELECT ${named} FROM ${quotePath(stream.database, stream.name)} OPEN WINDOWS ORDER BY _window_start DESC LIMIT ${MOST_OPEN}`,
     { signal },
   );
-  const known = rows.filter((row) => row._window_start !== null);
-  return known.map((row) => ({
+  // processors of the former version say no more than the results
+  return rows.filter((row) => row._window_start !== null).map((row) => ({
     group: groupOf(row, tags),
     start: millis(row._window_start),
     end: millis(row._window_end),

@@ -37,12 +37,17 @@ export class Windows {
   #reached = new Map();
 
   /**
-   * @param open `{group, start, end, t}` of all windows that are open
+   * @param open `{group, start, end, t}` of the windows that are open and begin after *since*
    * @param results `{group, start, end}` of the newest results; *end* null where they have none
+   * @param since of open windows that begin earlier nothing is known
    */
-  take(open, results) {
+  take(open, results, since = -Infinity) {
     const now = new Set(open.map(keyOf));
-    for (const [key, span] of this.#spans) if (span.open && !now.has(key)) span.open = false;
+    for (const [key, span] of this.#spans) {
+      if (!span.open || now.has(key)) continue;
+      if (span.start > since) span.open = false;
+      else this.#spans.delete(key);
+    }
     for (const { group, start, end, t } of open) {
       this.#spans.set(keyOf({ group, start }), { group, start, end, open: true });
       this.#reached.set(group, t);
