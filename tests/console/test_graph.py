@@ -34,8 +34,8 @@ def test_rows_flow_from_table_to_table_and_each_leads_to_its_page(
     one = enter(visit, mesh, screen)
     one.go("graph")
     picture = one.page.get_by_role("group", name="What flows into what")
-    picture.get_by_role("link", name=f"minutes, stream of {name}").wait_for()
-    assert picture.get_by_role("link", name=f"by_minute, table of {name}").count() == 1
+    picture.get_by_role("link", name=f"stream {name}.minutes").wait_for()
+    assert picture.get_by_role("link", name=f"table {name}.by_minute").count() == 1
     choice = one.page.get_by_label("Database")
     if choice.count():
         choice.select_option(name)
@@ -45,7 +45,7 @@ def test_rows_flow_from_table_to_table_and_each_leads_to_its_page(
     check_width(one)
     check_axe(one)
     # by keyboard alone: from the picture to the page of a stream
-    link = picture.get_by_role("link", name=f"hours, stream of {name}")
+    link = picture.get_by_role("link", name=f"stream {name}.hours")
     one.page.get_by_role("region", name="Graph, scrolls").focus()
     for _ in range(len(picture.get_by_role("link").all())):
         one.page.keyboard.press("Tab")

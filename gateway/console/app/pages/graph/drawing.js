@@ -6,7 +6,7 @@ import { looksOf } from "../../parts/state.js";
 import { NODE, curveOf, headOf, placesOf } from "./layout.js";
 import { shapeOf, widthOf } from "./model.js";
 
-const LETTERS = 24;
+const LETTERS = 22;
 
 export function Drawing({ graph, direction }) {
   const drawn = useMemo(() => placesOf(graph, direction), [shapeOf(graph), direction]);
@@ -35,28 +35,23 @@ function Edge({ edge, points }) {
 
 function Node({ node, place }) {
   const [icon, tone] = node.status ? looksOf(node.status) : ["", "still"];
-  const words = [node.kind, node.status && `${icon} ${node.status}`, node.rate > 0 && rate(node.rate)].filter(Boolean);
+  const kind = node.kind !== "stream" && node.kind;
+  const words = [kind, node.status && `${icon} ${node.status}`, node.rate > 0 && rate(node.rate)].filter(Boolean);
+  const [name, about] = [short(node.name), words.join(" · ")];
   return html`
-    <a class=${`node ${node.kind.replaceAll(" ", "-")} ${tone}`} href=${node.link} aria-label=${saidOf(node)}
+    <a class=${`node ${node.kind.replaceAll(" ", "-")} ${tone}`} href=${node.link} aria-label=${`${name} ${about}, ${moreOf(node)}`}
       transform=${`translate(${place.x - NODE.width / 2} ${place.y - NODE.height / 2})`}>
-      <title>${saidOf(node)}</title>
       <rect width=${NODE.width} height=${NODE.height} rx=${node.kind === "table" ? 3 : NODE.height / 3} />
-      <text class="name" x="14" y="22">${short(node.name)}</text>
-      <text class="about" x="14" y="40">${words.join(" · ")}</text>
+      <text class="name" x="14" y="22">${name}</text>
+      <text class="about" x="14" y="40">${about}</text>
     </a>
   `;
 }
 
-/** All that there is to say of a node, in one line. */
-function saidOf(node) {
-  const figures = [
-    node.status,
-    node.rate !== null && node.rate !== undefined && rate(node.rate),
-    node.lag > 0 && `lag ${count(node.lag)}`,
-    node.told,
-    node.message,
-  ];
-  return [`${node.name}, ${node.kind} of ${node.database}`, ...figures.filter(Boolean)].join(", ");
+/** What there is to say of a node besides what is seen of it: its name begins with that. */
+function moreOf(node) {
+  const lag = node.lag > 0 && `lag ${count(node.lag)}`;
+  return [`${node.kind} ${node.database}.${node.name}`, lag, node.told, node.message].filter(Boolean).join(", ");
 }
 
 function short(name) {

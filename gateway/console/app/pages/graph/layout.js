@@ -2,7 +2,7 @@
 // one from top to bottom. Pure.
 import { Graph, layout } from "../../../vendor/dagre.js";
 
-export const NODE = { width: 196, height: 52 };
+export const NODE = { width: 208, height: 52 };
 const MARGIN = 12;
 const ARROW = 9;
 
