@@ -42,7 +42,7 @@ function Node({ node, place }) {
     <a class=${`node ${node.kind.replaceAll(" ", "-")} ${tone}`} href=${node.link} aria-label=${`${name} ${about}, ${moreOf(node)}`}
       transform=${`translate(${place.x - NODE.width / 2} ${place.y - NODE.height / 2})`}>
       <rect width=${NODE.width} height=${NODE.height} rx=${node.kind === "table" ? 3 : NODE.height / 3} />
-      <text class="name" x="14" y="22">${name}</text>
+      <text class="name" x="14" y="22">${name}</text>${" "}
       <text class="about" x="14" y="40">${about}</text>
     </a>
   `;

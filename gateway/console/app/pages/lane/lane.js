@@ -95,13 +95,13 @@ function Axis({ view }) {
 function Legend({ view, watermark }) {
   const hidden = view.groups - view.lanes.length;
   return html`
-    <p class="soft">
-      <span class="sign"><i class="window open"></i></span> open: the stream holds it now
-      ${" "}<span class="sign"><i class="window"></i></span> closed: seen to close, or among the newest results
-      ${" "}<span class="sign"><i class="now t"></i></span> T of the group: windows that end before it are over
-      ${view.watermark > 0 && html`${" "}<span class="sign"><i class="now watermark"></i></span> T and the WATERMARK of ${watermark}: the group's newest row, unless FLUSH or an idle time-out moved T`}
-      ${view.late.length > 0 && html`${" "}<span class="sign"><i class="row-late"></i></span> a row that came too late`}
-    </p>
+    <ul class="legend">
+      <li><span class="sign"><i class="window open"></i></span> open: the stream holds it now</li>
+      <li><span class="sign"><i class="window"></i></span> closed: seen to close, or among the newest results</li>
+      <li><span class="sign"><i class="now t"></i></span> T of the group: windows that end before it are over</li>
+      ${view.watermark > 0 && html`<li><span class="sign"><i class="now watermark"></i></span> T and the WATERMARK of ${watermark}: the group's newest row, unless FLUSH or an idle time-out moved T</li>`}
+      ${view.late.length > 0 && html`<li><span class="sign"><i class="row-late"></i></span> a row that came too late</li>`}
+    </ul>
     ${hidden > 0 && html`<p class="soft">${count(hidden)} more groups have older windows.</p>`}
   `;
 }

@@ -108,6 +108,7 @@ function stretchOf(lanes, usual) {
   const earliest = Math.min(...spans.map(({ start }) => start));
   if (usual === 0) return { from: Math.min(earliest, to - 1), to };
   const open = spans.filter((span) => span.open).map(({ start }) => start);
-  const from = Math.max(Math.min(to - SHOWN * usual, ...open), to - MOST_SHOWN * usual);
+  const wanted = Math.max(Math.min(to - SHOWN * usual, ...open), to - MOST_SHOWN * usual);
+  const from = Math.max(wanted, earliest - usual / 4);
   return { from, to: to + usual / 4 };
 }
