@@ -13,7 +13,7 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = join(HERE, "../../gateway/console/vendor");
-const BUNDLES = ["preact", "codemirror"];
+const BUNDLES = ["preact", "codemirror", "dagre"];
 
 /** The npm package that a file of node_modules belongs to. */
 function packageOf(path) {
@@ -21,9 +21,18 @@ function packageOf(path) {
   return inside[0].startsWith("@") ? `${inside[0]}/${inside[1]}` : inside[0];
 }
 
+function aboutOf(name) {
+  return JSON.parse(readFileSync(join(HERE, "node_modules", name, "package.json")));
+}
+
+/** *name* and all that it needs: a package may hold those in its own file already. */
+function withNeeds(name) {
+  return [name, ...Object.keys(aboutOf(name).dependencies ?? {}).flatMap(withNeeds)];
+}
+
 function describe(name) {
   const folder = join(HERE, "node_modules", name);
-  const { version, license } = JSON.parse(readFileSync(join(folder, "package.json")));
+  const { version, license } = aboutOf(name);
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
   if (!file) throw new Error(`${name} has no licence file`);
   return { name, version, license, text: readFileSync(join(folder, file), "utf8").trim() };
@@ -42,7 +51,8 @@ async function bundle(name) {
     absWorkingDir: HERE,
   });
   const inputs = Object.keys(made.metafile.inputs).filter((path) => path.includes("node_modules/"));
-  return { body: made.outputFiles[0].contents, packages: [...new Set(inputs.map(packageOf))].sort() };
+  const packages = [...new Set(inputs.map(packageOf).flatMap(withNeeds))].sort();
+  return { body: made.outputFiles[0].contents, packages };
 }
 
 if (existsSync(TARGET)) rmSync(TARGET, { recursive: true });

@@ -7,7 +7,7 @@ from __future__ import annotations
 import base64
 import io
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 import redis
@@ -20,6 +20,7 @@ from penstock.catalog.model import StreamEntry
 from penstock.coordination.redis_link import ask
 from penstock.errors import BusError
 from penstock.records import ControlRecord
+from penstock.sql.plan import OPEN_SPAN
 
 
 class StreamReplies:
@@ -66,11 +67,14 @@ class StreamReplies:
                 if said == before or not stream.plan.fill_history:
                     raise
 
-    def open_windows(self, stream: StreamEntry) -> pl.DataFrame:
+    def open_windows(self, stream: StreamEntry, named: Collection[str]) -> pl.DataFrame:
         """Return results of the windows of a stream that are open now, as `tbname`, columns and
         tags of its result table.
+
+        Args:
+            named: names in lower case; those of OPEN_SPAN among them are columns, too.
         """
-        return _to_frame(stream, self._ask_windows(stream))
+        return _to_frame(stream, self._ask_windows(stream), named)
 
     def _ask_windows(self, stream: StreamEntry) -> list[bytes]:
         """Return the windows of each partition, as Arrow streams."""
@@ -89,11 +93,17 @@ class StreamReplies:
         return [base64.b64decode(v or b"") for v in ask(lambda: self._redis.hmget(key, wanted))]
 
 
-def _to_frame(stream: StreamEntry, parts: Sequence[bytes]) -> pl.DataFrame:
+def _to_frame(stream: StreamEntry, parts: Sequence[bytes], named: Collection[str]) -> pl.DataFrame:
     target = stream.plan.target
     fields = (*target.columns, *target.tags)
     schema = {"tbname": pl.String(), **{c.name: c.type.polars() for c in fields}}
-    frames = [pl.read_ipc_stream(io.BytesIO(p)).select(list(schema)) for p in parts if p]
-    rows = pl.concat(frames, how="vertical_relaxed") if frames else pl.DataFrame(schema=schema)
-    times = [c.name for c in fields if c.type.kind == "TIMESTAMP"]
-    return rows.with_columns(pl.col(t).cast(pl.Datetime(target.precision, "UTC")) for t in times)
+    taken = {name.lower() for name in schema}
+    span = [name for name in OPEN_SPAN if name in named and name not in taken]
+    schema |= dict.fromkeys(span, pl.Int64())
+    # processors of the former version do not know what a window spans
+    empty = pl.DataFrame(schema=schema)
+    frames = [empty, *(pl.read_ipc_stream(io.BytesIO(p)) for p in parts if p)]
+    rows = pl.concat(frames, how="diagonal_relaxed").select(list(schema))
+    times = {c.name: target.precision for c in fields if c.type.kind == "TIMESTAMP"}
+    times |= dict.fromkeys(span, stream.plan.source.precision)
+    return rows.with_columns(pl.col(t).cast(pl.Datetime(p, "UTC")) for t, p in times.items())

@@ -7,6 +7,7 @@ up for by the stream jobs, which repeat what the catalog says.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import tzinfo
 
@@ -227,11 +228,9 @@ class StreamDefinitions:
             )
         return stream
 
-    def open_windows(self, stream: StreamEntry) -> pl.DataFrame:
-        """Return results of the windows of a stream that are open now, as `tbname`, columns and
-        tags of its result table.
-        """
-        return self._replies.open_windows(stream)
+    def open_windows(self, stream: StreamEntry, named: Collection[str]) -> pl.DataFrame:
+        """See `StreamReplies.open_windows`."""
+        return self._replies.open_windows(stream, named)
 
     def wait_live(self, stream: StreamEntry) -> None:
         """Return when every partition has taken the stream up and filled its history."""

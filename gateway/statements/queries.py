@@ -169,9 +169,10 @@ class ReadStatements:
         tree.set("open_windows", None)
         for table in tree.find_all(exp.Table):
             table.set("db", None)
-        return self._information.run(
-            tree, {node.name: self._streams.open_windows(stream).to_arrow()}
-        )
+        # `*` is the columns of results alone
+        named = {column.name.lower() for column in tree.find_all(exp.Column)}
+        windows = self._streams.open_windows(stream, named)
+        return self._information.run(tree, {node.name: windows.to_arrow()})
 
     async def describe(self, statement: st.Describe, context: RequestContext) -> pa.Table:
         """DESCRIBE a table, an external stream, or a view by its target."""

@@ -34,6 +34,10 @@ TriggerKind = Literal[
 ]
 FillMode = Literal["none", "null", "value", "prev", "next", "linear"]
 
+#: what OPEN WINDOWS has besides the columns of results: what a window spans as far as it is known,
+#: and T of its group
+OPEN_SPAN = ("_window_start", "_window_end", "_window_t")
+
 TICKS_PER_SECOND: dict[str, int] = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 

@@ -216,9 +216,11 @@ class ForceKernel:
 
     def open_windows(self) -> pl.DataFrame:
         if self.rows is None or not self.rows.height:
-            return self.window_rows.results.empty().drop("_op")
+            return self.window_rows.no_open_rows()
         labelled = self.cutter.label(self.rows.sort("_g", self.ingest.time, "_seq"))
-        return self.window_rows.open_rows(self._describe(labelled), self.stream.now)
+        windows = self._describe(labelled)
+        t = np.full(windows.height, self.stream.now - self.watermark, np.int64)
+        return self.window_rows.open_rows(windows, self.stream.now, t)
 
     def delta(self, full: bool = False) -> Delta:
         frames = {name: frame for name, frame in self.ingest.delta(full).items() if frame.height}

@@ -168,7 +168,7 @@ class Kernel(Protocol):
 
     def open_windows(self) -> pl.DataFrame:
         """Result rows of the windows not closed yet, in the layout of `Emission.rows` without
-        `_op`.
+        `_op`, and `plan.OPEN_SPAN` in ticks of the source.
         """
         ...
 

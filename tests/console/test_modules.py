@@ -170,6 +170,125 @@ def test_streams_compute_again_from_the_first_to_the_last_time(call: Call) -> No
     assert call(module, "recalculateOf('d', 's', [null])") is None
 
 
+GRAPH = """graphOf({
+    streams: [
+        {stream_id: 1, database: "d", name: "s", source_db: "d", source_table: "t", target_db: "d",
+         target_table: "r", status: "ready", rows_in_rate: 20, rows_out_rate: 2, lag_records: 5000},
+        {stream_id: 2, database: "d", name: "told", source_db: "d", source_table: "r", target_table: null,
+         notifies: true, events_waiting: 3, status: "failed", message: "why", rows_in_rate: 0},
+    ],
+    views: [{view_name: "v", db_name: "e", status: "running", source: "`d`.`r`", target: "`e`.`a``b`", rate: 1}],
+    externals: [{stream_name: "a`b", db_name: "e", type: "penstock", hosts: "far:1"}],
+})"""
+
+
+def test_rows_flow_from_tables_through_streams_and_views_to_what_is_outside(call: Call) -> None:
+    edges = call("pages/graph/model.js", f"{GRAPH}.edges.map((e) => [e.from, e.to, e.tone])")
+    assert edges == [
+        ["table `d`.`t`", "stream 1", "busy"],
+        ["stream 1", "table `d`.`r`", "calm"],
+        ["table `d`.`r`", "stream 2", "bad"],
+        ["stream 2", "notify 2", "calm"],
+        ["table `d`.`r`", "view `e`.`v`", "calm"],
+        ["view `e`.`v`", "table `e`.`a``b`", "calm"],
+    ]
+    kinds = call("pages/graph/model.js", f"{GRAPH}.nodes.map((n) => n.kind)")
+    assert sorted(kinds) == [
+        "NOTIFY",
+        "external stream",
+        "stream",
+        "stream",
+        "table",
+        "table",
+        "view",
+    ]
+    wrong = call("pages/graph/model.js", f"troubles({GRAPH}.nodes).map((n) => [n.name, n.message])")
+    assert wrong == [["told", "why"], ["targets of told", "why"]]
+    inside = call("pages/graph/model.js", f"around({GRAPH}, 'e').nodes.map((n) => n.name)")
+    assert inside == ["r", "v", "a`b"]
+
+
+def test_a_stream_stands_still_when_records_wait_and_none_is_worked_on(call: Call) -> None:
+    def stalled(*looks: tuple[int, int, int]) -> bool:
+        code = (
+            f"{json.dumps(looks)}.map((m => ([total, lag, at]) => m.note('s', total, lag, at))"
+            "(new Movement())).at(-1).stalled"
+        )
+        return bool(call("pages/graph/model.js", code))
+
+    assert stalled((5, 9, 0), (5, 9, 3_000), (5, 12, 6_000))
+    assert not stalled((5, 9, 0), (5, 9, 3_000), (5, 12, 4_000))  # not long enough
+    assert not stalled((5, 9, 0), (6, 9, 3_000), (6, 12, 6_000))  # it has taken a row
+    assert not stalled((5, 9, 0), (5, 8, 3_000), (5, 12, 6_000))  # others' rows are worked on
+    assert not stalled((5, 9, 0), (5, 0, 3_000), (5, 12, 6_000))  # nothing waited
+
+
+@pytest.mark.parametrize("direction", ["LR", "TB"])
+def test_what_flows_lies_in_layers_that_do_not_overlap(call: Call, direction: str) -> None:
+    names = [f"n{i}" for i in range(9)]
+    nodes = json.dumps([{"id": name} for name in names])
+    pairs = [("n0", "n1"), ("n0", "n2"), ("n1", "n3"), ("n2", "n3"), ("n3", "n4"), ("n0", "n4")]
+    edges = json.dumps([{"id": f"{a} {b}", "from": a, "to": b} for a, b in pairs])
+    code = (
+        "(({places, lines, width, height}) => ({places: Object.fromEntries(places), width, height,"
+        " lines: Object.fromEntries(lines), curves: [...lines.values()].map(curveOf)}))"
+        f"(placesOf({{nodes: {nodes}, edges: {edges}}}, {direction!r}))"
+    )
+    made = call("pages/graph/layout.js", code)
+    along = "x" if direction == "LR" else "y"
+    size = call("pages/graph/layout.js", "NODE")
+    for a, b in pairs:
+        assert made["places"][a][along] < made["places"][b][along]
+        assert len(made["lines"][f"{a} {b}"]) >= 2
+    for i, one in enumerate(names):
+        here = made["places"][one]
+        assert 0 < here["x"] - size["width"] / 2 and here["x"] + size["width"] / 2 < made["width"]
+        for other in names[i + 1 :]:
+            there = made["places"][other]
+            assert (
+                abs(here["x"] - there["x"]) >= size["width"]
+                or abs(here["y"] - there["y"]) >= size["height"]
+            ), (one, other)
+    assert all(curve.startswith("M") and "NaN" not in curve for curve in made["curves"])
+
+
+def test_windows_close_when_the_stream_holds_them_no_more(call: Call) -> None:
+    def look(*looks: tuple[list[Any], list[Any]]) -> list[Any]:
+        code = (
+            f"((w, looks) => {{looks.forEach(([open, results]) => w.take(open, results)); return w.view();}})"
+            f"(new Windows(), {json.dumps(looks)})"
+        )
+        lanes = call("pages/lane/model.js", code)["lanes"]
+        return [
+            [lane["group"], lane["t"], *([s["start"], s["end"], s["open"]] for s in lane["spans"])]
+            for lane in lanes
+        ]
+
+    def window(group: str, start: int, t: int) -> dict[str, Any]:
+        return {"group": group, "start": start, "end": start + 10, "t": t}
+
+    first = [window("a", 0, 7), window("b", 0, 3)]
+    assert look((first, [])) == [["a", 7, [0, 10, True]], ["b", 3, [0, 10, True]]]
+    then = [window("a", 10, 12), window("b", 0, 4)]
+    result = {"group": "b", "start": -10, "end": None}
+    assert look((first, []), (then, [result])) == [
+        ["a", 12, [0, 10, False], [10, 20, True]],
+        ["b", 4, [-10, 0, False], [0, 10, True]],
+    ]
+    # a result of a window that is open, as AT_ONCE publishes it, closes nothing
+    early = {"group": "a", "start": 0, "end": None}
+    assert look((first, [early])) == look((first, []))
+
+
+def test_times_of_the_lane_are_exact_to_the_fraction(call: Call) -> None:
+    code = (
+        "[millis('2026-01-01T00:00:00.5Z'), millis('2026-01-01T00:00:00.000500Z'),"
+        " ofTicks(1500n, 'us'), lengthOf('10s'), lengthOf('0a'), lengthOf('2h')]"
+    )
+    base = 1_767_225_600_000
+    assert call("pages/lane/model.js", code) == [base + 500, base + 0.5, 1.5, 10_000, 0, 7_200_000]
+
+
 def test_rows_are_ordered_exactly_and_null_is_last(call: Call) -> None:
     rows = "[[9007199254740993n], [null], [9007199254740992n], [5]]"
     up = call("parts/grid_order.js", f"[...orderBy({rows}, 0, 'BIGINT', false)]")

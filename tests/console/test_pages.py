@@ -15,6 +15,7 @@ PAGES = (
     "",
     "sql",
     "streams",
+    "graph",
     "tables",
     "dead-letters",
     "dead-letters/late",

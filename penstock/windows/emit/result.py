@@ -9,6 +9,7 @@ is published.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,9 +83,9 @@ class Results:
         self.reads = self._select.reads
         self._reads_keys = any(name.startswith("_k") for name in self.reads)
 
-    def upserts(self, windows: pl.DataFrame) -> Made:
-        """Rows that put *windows*, in their order."""
-        return self._make(windows, UPSERT)
+    def upserts(self, windows: pl.DataFrame, shown: Sequence[str] = ()) -> Made:
+        """Rows that put *windows*, in their order, with the columns *shown* of these at the end."""
+        return self._make(windows, UPSERT, shown)
 
     def deletes(self, windows: pl.DataFrame) -> Made:
         """Rows that remove what *windows* had put; aggregates that *windows* lacks are taken as
@@ -110,7 +111,7 @@ class Results:
             schema=schema | {c.name: c.type.polars() for c in (*target.columns, *target.tags)}
         )
 
-    def _make(self, windows: pl.DataFrame, op: int | None) -> Made:
+    def _make(self, windows: pl.DataFrame, op: int | None, shown: Sequence[str] = ()) -> Made:
         if not windows.height:
             return Made(self.empty())
         known = set(windows.columns)
@@ -138,6 +139,7 @@ class Results:
             ops,
             *selected.columns,
             *(about.get_column(t) for t in self._tags),
+            *(windows.get_column(name) for name in shown),
         ]
         return self._check(selected, columnwise.beside(columns), about.get_column("_hash"))
 

@@ -207,8 +207,10 @@ class WindowUpdates:
 
     def open_rows(self) -> pl.DataFrame:
         """Return the rows of the windows that are not over, as `Kernel.open_windows` does."""
-        still = self.store.open_windows(self._clock.all_t())
-        return self.outlet.rows.open_rows(still, self._stream.now)
+        t = self._clock.all_t()
+        still = self.store.open_windows(t)
+        reached = t[still.get_column("_g").to_numpy()]
+        return self.outlet.rows.open_rows(still, self._stream.now, reached)
 
     # ---------------------------------------------------------------- state
 

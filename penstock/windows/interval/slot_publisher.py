@@ -119,9 +119,12 @@ class SlotPublisher:
         return self._rows_of(groups, self.slots.index[slots], self.slots.partials(slots))
 
     def _rows_of(self, groups: Numbers, indexes: Numbers, partials: pl.DataFrame) -> Made:
+        return self.rows.of_partials(partials, self._span_of(groups, indexes), self.now)
+
+    def _span_of(self, groups: Numbers, indexes: Numbers) -> list[pl.Series]:
+        """Return `_g`, `_wstart` and `_wend` of windows."""
         start, end = self._grid.bounds(indexes)
-        span = [pl.Series("_g", groups), pl.Series("_wstart", start), pl.Series("_wend", end)]
-        return self.rows.of_partials(partials, span, self.now)
+        return [pl.Series("_g", groups), pl.Series("_wstart", start), pl.Series("_wend", end)]
 
     def open_rows(self) -> pl.DataFrame:
         """Return the rows of the windows that are not closed, as `Kernel.open_windows` does."""
@@ -129,8 +132,11 @@ class SlotPublisher:
         slots = slots[~self.slots.closed[slots]]
         slots = slots[np.lexsort((self.slots.index[slots], self.slots.group[slots]))]
         if not len(slots):
-            return self.rows.results.empty().drop("_op")
-        return self._make_rows(slots).rows.drop("_op")
+            return self.rows.no_open_rows()
+        groups = self.slots.group[slots]
+        span = self._span_of(groups, self.slots.index[slots])
+        windows = self.slots.partials(slots).hstack(span)
+        return self.rows.open_rows(windows, self.now, self._clock.t(groups))
 
     # ---------------------------------------------------------------- computed again
 

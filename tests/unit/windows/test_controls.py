@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from penstock.sql import parse_one
-from penstock.sql.plan import Duration, StreamPlan
+from penstock.sql.plan import OPEN_SPAN, Duration, StreamPlan
 from penstock.sql.planner import plan_stream
 from penstock.sql.statements import CreateStream
 from penstock.windows import Control, Emission, Kernel, make_kernel
@@ -98,10 +98,10 @@ def test_idle_timeout_closes_the_last_window_once() -> None:
 def test_open_windows_are_those_not_closed() -> None:
     k = kernel()
     k.apply(frame(("d1", 0, 1), ("d1", 50, 1), ("d2", 7, 1)))
-    assert [(s - T0, n) for s, n in k.open_windows().select("ws", "n").iter_rows()] == [
-        (50, 1),
-        (7, 1),
-    ]
+    open_now = k.open_windows()
+    assert [(s - T0, n) for s, n in open_now.select("ws", "n").iter_rows()] == [(50, 1), (7, 1)]
+    spans = open_now.select(pl.col(OPEN_SPAN) - T0).rows()
+    assert [(start, t) for start, _, t in spans] == [(50, 50), (7, 7)]
 
 
 def test_recalculate_takes_what_is_stored() -> None:

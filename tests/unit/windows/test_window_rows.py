@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import polars as pl
 
 from penstock.rows.versions import DELETE, UPSERT
-from penstock.sql.plan import Column, Output
+from penstock.sql.plan import OPEN_SPAN, Column, Output
 from penstock.windows.accumulate.aggregates import Aggregates
 from penstock.windows.emit.window_rows import WindowRows
 from penstock.windows.groups.groups import Groups
@@ -68,7 +69,8 @@ def test_deletions_need_no_partials():
 
 def test_open_windows_are_rows_without_an_operation():
     rows, windows = made_of()
-    shown = rows.open_rows(windows, 77)
-    assert shown.equals(rows.upserts(windows, 77).rows.drop("_op"))
-    none = rows.open_rows(windows.clear(), 77)
-    assert none.height == 0 and none.columns == shown.columns
+    shown = rows.open_rows(windows, 77, np.array([12_000, 3_000]))
+    assert shown.drop(OPEN_SPAN).equals(rows.upserts(windows, 77).rows.drop("_op"))
+    assert shown.select(OPEN_SPAN).rows() == [(10_000, 20_000, 12_000), (0, 10_000, 3_000)]
+    none = rows.open_rows(windows.clear(), 77, np.empty(0, np.int64))
+    assert none.height == 0 and none.schema == shown.schema

@@ -24,6 +24,15 @@ export function databases() {
   });
 }
 
+/** `ms`, `us` or `ns`; undefined where there is no such database. */
+export function precisionOf(database) {
+  return once(`precision ${database}`, async () => {
+    const where = `WHERE name = ${quoteText(database)}`;
+    const found = await objects(`SELECT \`precision\` FROM information_schema.ins_databases ${where}`);
+    return found[0]?.precision;
+  });
+}
+
 /** `{name, kind: "supertable" | "table", virtual}` of a database, in the order of names. */
 export function tables(database) {
   return once(`tables ${database}`, () => readTables(database));

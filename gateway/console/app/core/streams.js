@@ -4,7 +4,10 @@ import { objects } from "./query.js";
 
 const KEPT = 60;
 
-/** Every stream: its row of ins_streams, with `database`, `name` and the counters of the last second. */
+/**
+ * Every stream: its row of ins_streams, with `database`, `name`, the counters of the last second, and
+ * `notifies`: events of it go to targets.
+ */
 export async function streams(signal) {
   const [listed, counted] = await Promise.all([
     objects("SELECT * FROM information_schema.ins_streams ORDER BY source_db, stream_name", { signal }),
@@ -13,7 +16,8 @@ export async function streams(signal) {
   const counters = new Map(counted.streams.map((one) => [String(one.id), one]));
   return listed.map((row) => {
     const now = counters.get(String(row.stream_id)) ?? {};
-    return { ...row, ...now, database: now.database ?? row.source_db, name: row.stream_name, status: row.status };
+    const names = { database: now.database ?? row.source_db, name: row.stream_name };
+    return { ...row, ...now, ...names, status: row.status, notifies: row.events_waiting !== null };
   });
 }
 

@@ -1,5 +1,6 @@
 // The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
 import { Connect } from "./connect/page.js";
+import { Graph } from "./graph/page.js";
 import { Home } from "./home.js";
 import { Letters } from "./letters/page.js";
 import { Mesh } from "./mesh.js";
@@ -12,6 +13,7 @@ export const PAGES = [
   { path: "", title: "Home", key: "h", component: Home },
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
+  { path: "graph", title: "Graph", key: "r", component: Graph },
   { path: "tables", title: "Tables", key: "t", component: Tables },
   { path: "dead-letters", title: "Dead letters", key: "d", component: Letters },
   { path: "connect", title: "Connect", key: "c", component: Connect },

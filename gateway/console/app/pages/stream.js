@@ -1,4 +1,4 @@
-// One stream: its text, counters, tasks, newest results and the rows that came too late.
+// One stream: its text, counters, windows, tasks, newest results and the rows that came too late.
 import { html, useRef } from "../../vendor/preact.js";
 import { bytes, count, rate } from "../core/format.js";
 import { usePoll } from "../core/poll.js";
@@ -13,6 +13,7 @@ import { NewestRows } from "../parts/newest_rows.js";
 import { Spark } from "../parts/spark.js";
 import { State } from "../parts/state.js";
 import { Ends, Status } from "../parts/stream_words.js";
+import { WindowLane } from "./lane/lane.js";
 import { StreamActions } from "./stream_actions.js";
 
 export function Stream({ database, name }) {
@@ -36,6 +37,7 @@ export function Stream({ database, name }) {
         <${StreamActions} stream=${stream} done=${again} />
       </div>
       <${Counters} stream=${stream} recent=${recent.current} />
+      <${WindowLane} stream=${stream} />
       <${Text} stream=${stream} />
       <${Tasks} database=${database} name=${name} />
       ${stream.target_table && html`<${Results} database=${stream.target_db} table=${stream.target_table} />`}

@@ -1,0 +1,2 @@
+// Layers of a graph, laid out.
+export { Graph, layout } from "@dagrejs/dagre";
