@@ -11,7 +11,7 @@ from tests.console.conftest import SCREENS, Visit
 from tests.console.using import Open, check_axe, check_width, enter, run
 
 BIG = 9_007_199_254_740_993
-PAGES = ("", "sql", "streams", "tables", "connect", "users", "mesh")
+PAGES = ("", "sql", "streams", "live", "tables", "connect", "users", "mesh")
 
 
 def write(one: Visit, text: str) -> None:
@@ -198,7 +198,7 @@ def test_tables_show_columns_rows_and_streams(visit: Open, mesh: RunningMesh) ->
     )
     one = enter(visit, mesh)
     one.go("tables", "shown")
-    one.page.get_by_role("link", name="meters").click()
+    one.page.get_by_role("link", name="meters", exact=True).click()
     one.page.get_by_role("gridcell", name=str(BIG)).wait_for()
     one.page.get_by_role("row").filter(has_text="site").get_by_text("tag").wait_for()
     one.page.get_by_role("row").filter(has_text="reads").get_by_role("link").wait_for()

@@ -1,6 +1,7 @@
 // The pages, in the order of the menu. `key` is what follows `g` on the keyboard.
 import { Connect } from "./connect/page.js";
 import { Home } from "./home.js";
+import { Live } from "./live/page.js";
 import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
@@ -11,6 +12,7 @@ export const PAGES = [
   { path: "", title: "Home", key: "h", component: Home },
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
+  { path: "live", title: "Live", key: "l", component: Live },
   { path: "tables", title: "Tables", key: "t", component: Tables },
   { path: "connect", title: "Connect", key: "c", component: Connect },
   { path: "users", title: "Users", key: "u", component: Users },

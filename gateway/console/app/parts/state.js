@@ -6,6 +6,7 @@ const LOOKS = {
   disabled: ["■", "still"],
   ready: ["●", "good"],
   ok: ["●", "good"],
+  live: ["●", "good"],
   init: ["◐", "busy"],
   waiting: ["◐", "busy"],
   paused: ["❚❚", "still"],
