@@ -22,7 +22,7 @@ export function Followed({ subject }) {
   const here = arrivals.rows.length;
   const total = here + (past?.total ?? 0);
   const sample = past?.newest() ?? [];
-  const edges = useMemo(() => edgesFor(columns, sample.length > 0 ? sample : arrivals.rows), [sample.length > 0, here > 0]);
+  const edges = useMemo(() => edgesOf(columns, sample.length > 0 ? sample : arrivals.rows), [sample.length > 0, here > 0]);
   function toTop() {
     box.current.scrollTop = 0;
     one.paused.value = false;
@@ -42,6 +42,11 @@ export function Followed({ subject }) {
     ${total > 0 && html`<${GridView} columns=${columns} edges=${edges} count=${total} label=${`Rows of ${subject.table}`} box=${box} seen=${seen}
       rowAt=${(place) => (place < here ? arrivals.rows[place] : past?.rowAt(place - here))} />`}
   `;
+}
+
+/** The first column is wide enough for what becomes of rows, also before some came. */
+function edgesOf(columns, rows) {
+  return edgesFor(columns, rows.map(([, ...row]) => ["upsert", ...row]));
 }
 
 /** Follow a table while the component is on the screen. */
