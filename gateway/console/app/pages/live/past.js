@@ -21,6 +21,7 @@ export class Past {
   #changed;
   #stretches = new Stretches([]);
   #pages = new Map();
+  #newest = [];
   #timer = 0;
   #stop = new AbortController();
   #seen = [0, 0];
@@ -63,10 +64,11 @@ export class Past {
     return this.#pages.get(pageKey(found.stretch, found.offset - at))?.[at];
   }
 
-  /** The newest rows, as far as they are here. */
+  /** The newest rows, once they are here. */
   newest() {
     const found = this.#stretches.find(0);
-    return (found && this.#pages.get(pageKey(found.stretch, 0))) ?? [];
+    this.#newest = (found && this.#pages.get(pageKey(found.stretch, 0))) ?? this.#newest;
+    return this.#newest;
   }
 
   /** Say which places are looked at, from *first* to *last* (exclusive). */
