@@ -107,6 +107,7 @@ def _counted(
     return {
         "status": row["status"],
         "message": row["message"],
+        "lag_partition": row["lag_partition"],
         **{name: row[column] or 0 for name, column in (_TOTALS | _LEVELS).items()},
         **rates,
     }

@@ -30,6 +30,8 @@ class Progress:
     started: float
     moved: float
     lag: int = 0
+    #: the partition in which most of these records wait
+    hindmost: int = 0
     positions: dict[str, int] = field(default_factory=dict)
     alarmed: bool = False
 
@@ -45,6 +47,10 @@ class Progress:
             return False
         self.alarmed = True
         return True
+
+    def to_beat(self) -> dict[str, int]:
+        """Return what the heartbeat of the topic says of it."""
+        return {"lag": self.lag, "hindmost": self.hindmost}
 
 
 class Lags:
@@ -103,7 +109,7 @@ class Lags:
         self._read_positions(there)
         measured = [(item, self._progress_of(item, ends)) for item in there]
         for item, progress in measured:
-            self._note_lag(item.topic, progress.lag, running.get(item.topic), now)
+            self._note_lag(item.topic, progress, running.get(item.topic), now)
         return measured
 
     def _read_ends(
@@ -116,7 +122,12 @@ class Lags:
         self._dead_letters.set(sum(ends[place] for place in dead_letters))
         return ends
 
-    def _note_lag(self, topic: str, lag: int, query: Progress | None, now: float) -> None:
+    def _note_lag(
+        self, topic: str, measured: TopicProgress, query: Progress | None, now: float
+    ) -> None:
+        lag = measured.lag
+        if query is not None:
+            query.hindmost = measured.hindmost
         self.by_topic[topic] = lag
         self._lag_gauge.labels(topic).set(lag)
         if query is not None and query.note(self._positions[topic], lag, now):

@@ -44,6 +44,11 @@ class TopicProgress:
         """Records that are not worked on yet."""
         return sum(max(end - saved, 0) for saved, end in zip(self.saved, self.ends, strict=True))
 
+    @property
+    def hindmost(self) -> int:
+        """The partition in which most records wait."""
+        return max(range(len(self.ends)), key=lambda p: self.ends[p] - self.saved[p])
+
 
 @dataclass(frozen=True)
 class Quiet:

@@ -372,7 +372,7 @@ class QuerySupervisor:
             beat = {
                 "mode": query.mode,
                 "partitions": query.wanted.partitions,
-                "lag": query.progress.lag,
+                **query.progress.to_beat(),
                 "time": milliseconds(self._clock),
             }
             self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)

@@ -13,7 +13,7 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = join(HERE, "../../gateway/console/vendor");
-const BUNDLES = ["preact", "codemirror", "dagre"];
+const BUNDLES = ["preact", "codemirror", "dagre", "uplot"];
 
 /** The npm package that a file of node_modules belongs to. */
 function packageOf(path) {

@@ -92,6 +92,7 @@ STREAMS: Columns = (
     ("max_results", BIG),
     ("max_state", BIG),
     ("events_waiting", BIG),
+    ("lag_partition", TEXT),
 )
 LATE: Columns = (
     ("stream_name", TEXT),

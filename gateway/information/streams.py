@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +24,21 @@ from penstock.sql.secret import hide
 _TOLD_SECONDS = 15.0
 #: what partition processors count, in the order of the columns that show it
 _COUNTED = ("rows_in", "rows_out", "late", "failed", "state_bytes")
+
+
+@dataclass(frozen=True)
+class _Lag:
+    """Records of a topic that are not worked on yet."""
+
+    records: int
+    #: where most of them are: `topic:partition`; None: nobody says
+    partition: str | None
+
+    @classmethod
+    def of(cls, topic: str, beat: Mapping[str, Any]) -> _Lag:
+        hindmost = beat.get("hindmost")
+        where = None if hindmost is None else f"{topic}:{hindmost}"
+        return cls(int(beat["lag"]), where)
 
 
 class StreamLists:
@@ -61,12 +77,13 @@ class StreamLists:
                     p.max_results or None,
                     p.max_state or None,
                     _targets(said)[1] if notifies else None,
+                    _hindmost([lags[topic] for topic in self._topics(s) if topic in lags]),
                 )
             )
         return table_of(columns.STREAMS, rows)
 
     def _metrics(
-        self, stream: StreamEntry, said: dict[str, str], lags: dict[str, int]
+        self, stream: StreamEntry, said: dict[str, str], lags: Mapping[str, _Lag]
     ) -> tuple[int, int, int, int, int, int, str | None]:
         """Return rows in and out, late and failed, bytes of state, records not worked on yet, the
         newest complaint.
@@ -74,7 +91,7 @@ class StreamLists:
         stats = [json.loads(v) for f, v in said.items() if f.startswith(names.STATS)]
         rows_in, rows_out, late, failed, size = (sum(s[k] for s in stats) for k in _COUNTED)
         complaint = next((s["error"] for s in stats if s["error"]), None)
-        lag = sum(lags.get(topic, 0) for topic in self._topics(stream))
+        lag = sum(lags[topic].records for topic in self._topics(stream) if topic in lags)
         return rows_in, rows_out, late, failed, size, lag, complaint
 
     def _topics(self, stream: StreamEntry) -> list[str]:
@@ -82,15 +99,15 @@ class StreamLists:
         topics = [*self._viewer.whole().source_topics(stream.plan)]
         return [*topics, names.EXCHANGE] if stream.plan.path == "exchange" else topics
 
-    def _lags(self, streams: Sequence[StreamEntry]) -> dict[str, int]:
-        """Return how many records of each topic of the streams are not worked on yet."""
+    def _lags(self, streams: Sequence[StreamEntry]) -> dict[str, _Lag]:
+        """Return which records of each topic of the streams are not worked on yet."""
         topics = list({topic for stream in streams for topic in self._topics(stream)})
         if not topics:
             return {}
         keys = [names.query_heartbeat(t) for t in topics]
         beats = ask(lambda: self._viewer.redis.mget(keys))
         told = zip(topics, beats, strict=True)
-        return {topic: int(json.loads(beat)["lag"]) for topic, beat in told if beat is not None}
+        return {topic: _Lag.of(topic, json.loads(beat)) for topic, beat in told if beat is not None}
 
     def tasks(self) -> pa.Table:
         """Return what each task of each stream says of it."""
@@ -144,6 +161,12 @@ class StreamLists:
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:
         return progress(self._viewer.redis, stream)
+
+
+def _hindmost(lags: Sequence[_Lag]) -> str | None:
+    """Return the partition, of those that a stream reads, in which most records wait."""
+    worst = max(lags, key=lambda lag: lag.records, default=None)
+    return worst.partition if worst is not None and worst.records else None
 
 
 def _targets(said: dict[str, str]) -> tuple[str, int]:

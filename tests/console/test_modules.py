@@ -323,6 +323,104 @@ def test_a_large_grid_begins_with_its_first_row(call: Call) -> None:
     assert shown["first"] <= 25_000_000 < shown["last"]
 
 
+@pytest.mark.parametrize(
+    ("ticks", "precision", "text"),
+    [
+        ("1772355605000", "ms", "2026-03-01T09:00:05.000Z"),
+        ("1772355605000001", "us", "2026-03-01T09:00:05.000001Z"),
+        ("1772355605000000001", "ns", "2026-03-01T09:00:05.000000001Z"),
+        ("-1", "ms", "1969-12-31T23:59:59.999Z"),
+    ],
+)
+def test_ticks_are_written_as_the_gateway_writes_times(
+    call: Call, ticks: str, precision: str, text: str
+) -> None:
+    assert call("core/ticks.js", f"timeText({ticks!r}, {precision!r})") == text
+
+
+def test_a_time_is_seconds_with_what_is_behind_the_point(call: Call) -> None:
+    assert call("core/ticks.js", "secondsOf('1970-01-01T00:01:00.250Z')") == 60.25
+
+
+def test_stretches_of_few_rows_are_joined(call: Call) -> None:
+    listed = [{"from": at, "to": at + 1, "rows": rows} for at, rows in ((3, 2), (2, 3), (1, 9))]
+    assert call("pages/live/stretches.js", f"joined({listed}, 5)") == [
+        {"from": 2, "to": 4, "rows": 5},
+        {"from": 1, "to": 2, "rows": 9},
+    ]
+
+
+def test_each_place_of_a_long_table_is_in_one_page(call: Call) -> None:
+    listed = [{"from": at, "to": at + 1, "rows": rows} for at, rows in ((3, 450), (2, 1), (1, 300))]
+    made = f"const s = new Stretches({listed});"
+    pages = call(
+        "pages/live/stretches.js",
+        f"(() => {{ {made} return s.pages(390, 460, 200).map((p) => [p.stretch.from, p.offset, p.rows]); }})()",
+    )
+    assert pages == [[3, 200, 200], [3, 400, 50], [2, 0, 1], [1, 0, 200]]
+    places = call(
+        "pages/live/stretches.js",
+        f"(() => {{ {made} return [0, 449, 450, 451, 750].map((p) => [s.find(p).stretch.from, s.find(p).offset]); }})()",
+    )
+    assert places == [[3, 0], [3, 449], [2, 0], [1, 0], [1, 299]]
+    assert call("pages/live/stretches.js", f"(() => {{ {made} return s.find(751); }})()") is None
+
+
+def test_rows_that_came_become_cells_and_the_oldest_go(call: Call) -> None:
+    columns = [{"name": n, "type": t} for n, t in (("ts", "TIMESTAMP"), ("b", "VARBINARY(4)"))]
+    row = {"op": "upsert", "tbname": "t", "ts": "0", "b": "AP8="}
+    assert call("pages/live/arrivals.js", f"cellsWith({columns}, 'ms')({json.dumps(row)})") == [
+        "upsert",
+        "1970-01-01T00:00:00.000Z",
+        "00ff",
+    ]
+    code = """(() => {
+        const a = new Arrivals();
+        a.take([["", 1], ["", 2]], 7);
+        a.show();
+        for (let n = 0; n < MOST_KEPT; n += 1) a.take([["", n + 3]], 0);
+        a.show();
+        return [a.rows[0][1], a.rows.length, a.received, a.skipped, a.gone];
+    })()"""
+    assert call("pages/live/arrivals.js", code) == [1002, 1000, 1009, 7, 2]
+
+
+def test_lines_of_a_chart_are_by_time_and_leave_gaps(call: Call) -> None:
+    rows = [
+        ["upsert", "1970-01-01T00:00:02.000Z", "b", 5],
+        ["upsert", "1970-01-01T00:00:01.000Z", "a", "2.5"],
+        ["delete", "1970-01-01T00:00:01.000Z", "b", 9],
+        ["", "1970-01-01T00:00:01.000Z", "a", 1],
+        ["", "1970-01-01T00:00:00.000Z", "a", None],
+    ]
+    places = "{time: 1, value: 3, group: 2}"
+    assert call("pages/live/lines.js", f"linesOf({json.dumps(rows)}, {places})") == {
+        "names": ["a", "b"],
+        "data": [[1, 2], [2.5, None], [None, 5]],
+        "left": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("uri", "wanted"),
+    [
+        ("pq://plant/scope/meters", ["plant", False, "meters"]),
+        ("pq://name:17/scope/a%2Fb", ["17", False, "a/b"]),
+        ("pq://17/scope/r", ["17", True, "r"]),
+    ],
+)
+def test_uris_of_tables_are_read(call: Call, uri: str, wanted: list[object]) -> None:
+    assert call("pages/live/subject.js", f"Object.values(readUri({uri!r}))") == wanted
+
+
+@pytest.mark.parametrize("uri", ["dh://h/scope/t", "pq://a", "pq:///scope/t", "pq://a/scope/t?x=1"])
+def test_other_uris_are_refused(call: Call, uri: str) -> None:
+    code = (
+        f"(() => {{ try {{ readUri({uri!r}); }} catch (error) {{ return error.fault.code; }} }})()"
+    )
+    assert call("pages/live/subject.js", code) == "E_URI"
+
+
 def test_without_a_mesh_the_page_says_so(visit: Callable[..., Visit], files_url: str) -> None:
     one = visit(files_url)
     one.page.goto(files_url)

@@ -16,6 +16,7 @@ PAGES = (
     "sql",
     "streams",
     "graph",
+    "live",
     "tables",
     "dead-letters",
     "dead-letters/late",
@@ -209,7 +210,7 @@ def test_tables_show_columns_rows_and_streams(visit: Open, mesh: RunningMesh) ->
     )
     one = enter(visit, mesh)
     one.go("tables", "shown")
-    one.page.get_by_role("link", name="meters").click()
+    one.page.get_by_role("link", name="meters", exact=True).click()
     one.page.get_by_role("gridcell", name=str(BIG)).wait_for()
     one.page.get_by_role("row").filter(has_text="site").get_by_text("tag").wait_for()
     one.page.get_by_role("row").filter(has_text="reads").get_by_role("link").wait_for()

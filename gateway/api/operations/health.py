@@ -77,6 +77,9 @@ SHAPES: dict[str, Shape] = {
             "failed": INTEGER,
             "state_bytes": INTEGER,
             "lag": described(INTEGER, "Records that wait."),
+            "lag_partition": described(
+                nullable(TEXT), "Where most of them are: `topic:partition`; null when none wait."
+            ),
             "events_waiting": INTEGER,
             "rows_in_rate": _RATE,
             "rows_out_rate": _RATE,

@@ -96,6 +96,15 @@ def test_the_lag_is_what_lies_behind_the_positions():
     assert measured.lags.position("in.other", 0) == 0
 
 
+def test_a_query_knows_in_which_partition_most_records_wait():
+    measured = _Measured()
+    measured.admin.ends = {(TOPIC, 0): 100, (TOPIC, 1): 100}
+    measured.said(p0=99, p1=60)
+    progress = Progress(started=0.0, moved=0.0)
+    measured.measure(LAG_SECONDS + 1, query=progress)
+    assert progress.to_beat() == {"lag": 41, "hindmost": 1}
+
+
 def test_without_a_position_everything_waits():
     measured = _Measured()
     measured.admin.ends = {(TOPIC, 0): 100}

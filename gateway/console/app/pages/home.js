@@ -58,7 +58,10 @@ function Figures({ all, recent }) {
       <section class="card">
         <div class="what">Worst lag</div>
         <div class="figure">${count(worst?.lag_records ?? 0)} records</div>
-        ${worst && html`<a href=${linkTo("streams", worst.database, worst.name)}>${worst.name}</a>`}
+        ${worst && html`
+          <a href=${linkTo("streams", worst.database, worst.name)}>${worst.name}</a>
+          ${worst.lag_partition && html`<div class="soft">most of them in ${worst.lag_partition}</div>`}
+        `}
       </section>
       <section class="card">
         <div class="what">Streams ready</div>

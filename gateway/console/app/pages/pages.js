@@ -3,6 +3,7 @@ import { Connect } from "./connect/page.js";
 import { Graph } from "./graph/page.js";
 import { Home } from "./home.js";
 import { Letters } from "./letters/page.js";
+import { Live } from "./live/page.js";
 import { Mesh } from "./mesh.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
@@ -14,6 +15,7 @@ export const PAGES = [
   { path: "sql", title: "SQL", key: "q", component: SqlPage },
   { path: "streams", title: "Streams", key: "s", component: Streams },
   { path: "graph", title: "Graph", key: "r", component: Graph },
+  { path: "live", title: "Live", key: "l", component: Live },
   { path: "tables", title: "Tables", key: "t", component: Tables },
   { path: "dead-letters", title: "Dead letters", key: "d", component: Letters },
   { path: "connect", title: "Connect", key: "c", component: Connect },

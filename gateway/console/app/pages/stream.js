@@ -1,5 +1,6 @@
 // One stream: its text, counters, windows, tasks, newest results and the rows that came too late.
 import { html, useRef } from "../../vendor/preact.js";
+import { useCommands } from "../core/commands.js";
 import { bytes, count, rate } from "../core/format.js";
 import { usePoll } from "../core/poll.js";
 import { objects, query, quoteText } from "../core/query.js";
@@ -103,8 +104,12 @@ function Tasks({ database, name }) {
 }
 
 function Results({ database, table }) {
+  useCommands([{ name: `Follow ${table} live`, run: () => go("live", database, table) }]);
   return html`
-    <h2>Newest results</h2>
+    <div class="row spread">
+      <h2>Newest results</h2>
+      <a href=${linkTo("live", database, table)}>Follow them live</a>
+    </div>
     <${NewestRows} database=${database} table=${table} seconds=${3} />
   `;
 }

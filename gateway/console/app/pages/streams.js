@@ -48,7 +48,7 @@ function columnsWith(recent, again) {
       number: true,
       show: (one) => html`${rate(one.rows_in_rate)} <${Spark} values=${recent.of(one.stream_id)} label="Rows in, last minute" />`,
     },
-    { title: "Rows out", number: true, show: (one) => rate(one.rows_out_rate) },
+    { title: "Rows out", number: true, show: (one) => html`${rate(one.rows_out_rate)}<${LiveResult} stream=${one} />` },
     { title: "Lag", number: true, show: (one) => count(one.lag_records) },
     { title: "Late", number: true, show: (one) => count(one.late_rows) },
     { title: "Failed", number: true, show: (one) => count(one.failed_rows) },
@@ -56,4 +56,9 @@ function columnsWith(recent, again) {
     { title: "Events waiting", number: true, show: (one) => count(one.events_waiting) },
     { title: "Actions", show: (one) => html`<${StreamActions} stream=${one} done=${again} />` },
   ];
+}
+
+function LiveResult({ stream: { name, target_db, target_table } }) {
+  if (!target_table) return null;
+  return html` <a href=${linkTo("live", target_db, target_table)} aria-label=${`Follow the results of ${name} live`}>live</a>`;
 }

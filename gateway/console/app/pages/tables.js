@@ -1,5 +1,6 @@
 // Tables: those of a database, or one with its columns, newest rows, and who reads and writes it.
 import { html, useEffect, useSignal } from "../../vendor/preact.js";
+import { useCommands } from "../core/commands.js";
 import { count } from "../core/format.js";
 import { faultFrom } from "../core/http.js";
 import { usePoll } from "../core/poll.js";
@@ -54,19 +55,29 @@ function AllTables({ wanted }) {
         columns=${[
           { title: "Table", show: ({ name }) => html`<a href=${linkTo("tables", found.chosen, name)}>${name}</a>` },
           { title: "Kind", show: ({ kind }) => kind },
+          ...(OWN.includes(found.chosen) ? [] : [followed(found.chosen)]),
         ]} />
     `}
   `;
 }
 
+/** The column that leads to a table's rows as they come. */
+function followed(database) {
+  return { title: "Rows", show: ({ name }) => html`<a href=${linkTo("live", database, name)} aria-label=${`Follow ${name} live`}>live</a>` };
+}
+
 function OneTable({ database, table }) {
   const { answer, fault } = useAnswer(() => columns(database, table));
   const own = OWN.includes(database);
+  useCommands(own ? [] : [{ name: `Follow ${table} live`, run: () => go("live", database, table) }]);
   return html`
     <p><a href=${linkTo("tables", database)}>Tables of ${database}</a></p>
     <div class="row spread">
       <h1>${table}</h1>
-      <a href=${linkTo("sql", `SELECT * FROM ${quotePath(database, table)} LIMIT 100`, database)}>Ask in SQL</a>
+      <span class="row">
+        ${!own && html`<a href=${linkTo("live", database, table)}>Follow it live</a>`}
+        <a href=${linkTo("sql", `SELECT * FROM ${quotePath(database, table)} LIMIT 100`, database)}>Ask in SQL</a>
+      </span>
     </div>
     <${Fault} fault=${fault.value} />
     <h2>Newest rows</h2>

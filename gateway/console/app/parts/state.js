@@ -7,6 +7,7 @@ const LOOKS = {
   ready: ["●", "good"],
   running: ["●", "good"],
   ok: ["●", "good"],
+  live: ["●", "good"],
   init: ["◐", "busy"],
   waiting: ["◐", "busy"],
   starting: ["◐", "busy"],

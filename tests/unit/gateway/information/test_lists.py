@@ -276,7 +276,7 @@ def test_what_a_stream_has_counted() -> None:
     for partition, error in (("0", ""), ("1", "a row was bad")):
         said = {"rows_in": 5, "rows_out": 2, "late": 1, "failed": 0, "state_bytes": 10}
         here.redis.hset(key, f"{names.STATS}in.d:{partition}", json.dumps(said | {"error": error}))
-    here.redis.set(names.query_heartbeat("in.d"), json.dumps({"lag": 7}))
+    here.redis.set(names.query_heartbeat("in.d"), json.dumps({"lag": 7, "hindmost": 1}))
     ((counted),) = rows(
         StreamLists(here.viewer).streams(),
         "rows_in",
@@ -286,8 +286,9 @@ def test_what_a_stream_has_counted() -> None:
         "lag_records",
         "last_error",
         "events_waiting",
+        "lag_partition",
     )
-    assert counted == (10, 4, 2, 20, 7, "a row was bad", None)
+    assert counted == (10, 4, 2, 20, 7, "a row was bad", None, "in.d:1")
 
 
 def test_targets_that_are_down_are_said_while_that_is_news() -> None:

@@ -2,6 +2,7 @@
 import { html, useEffect, useSignal } from "../../../vendor/preact.js";
 import { faultFrom } from "../../core/http.js";
 import { quotePath } from "../../core/query.js";
+import { linkTo } from "../../core/router.js";
 import { children, columns, databases, forgetSchema, tables } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
 
@@ -43,6 +44,7 @@ function DatabaseTables({ database, use }) {
           <button class="entry" onClick=${() => use(`SELECT * FROM ${quotePath(database, table.name)} LIMIT 100`)}>
             Write a SELECT
           </button>
+          <a class="leaf" href=${linkTo("live", database, table.name)}>Follow live</a>
           <${Listed} question=${() => columns(database, table.name)} empty="It has no columns.">
             ${(column) => html`
               <div key=${column.name} class="leaf">
