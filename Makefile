@@ -85,6 +85,9 @@ test-console: setup  ## the console in a browser against a real mesh; skips by n
 	@$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r .ci/console/requirements.lock
 	@$(BIN)/pytest -q tests/console
 
+test-clients: setup  ## clients of other databases against a mesh, each in an environment of its own; skips by name what no registry serves [ONLY=TEXT]
+	@$(BIN)/pytest -q $(if $(ONLY),-k "$(ONLY)") tests/clients
+
 soak: setup  ## 20 minutes of load; fails when memory, file handles or lag keep growing [MINUTES=N]
 	@$(PY) -m tests.soak $(if $(MINUTES),--minutes $(MINUTES))
 
@@ -143,6 +146,7 @@ nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
 	@$(MAKE) --no-print-directory test-console
+	@$(MAKE) --no-print-directory test-clients
 	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(MAKE) --no-print-directory fuzz-select SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(PY) -m tests.conformance $(CASES) --backend stack

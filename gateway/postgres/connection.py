@@ -230,6 +230,8 @@ class PgConnection:
         self._require_user()
         if statement.first_word == "DEALLOCATE":
             return self._deallocate(statement)
+        if statement.theirs.upper().split() == ["DISCARD", "ALL"]:
+            self._kept.drop_statements()
         told: list[str] = []
         answer = await placed(
             statement,

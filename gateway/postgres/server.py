@@ -152,8 +152,7 @@ class PostgresServer:
                 code="E_NO_DATABASE",
                 hint=f"connect to {CATALOG}: databases are schemas there",
             )
-        for setting, value in settings_of(wanted.options).items():
-            session.change(setting, [part.strip(' "') for part in value.split(",")])
+        session.begin(settings_of(wanted.options))
 
     def _cancel(self, wanted: PgCancel) -> None:
         """End a statement of another connection, by its key."""

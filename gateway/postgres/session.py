@@ -63,7 +63,7 @@ _DEFAULTS = {
 }
 #: settings that cannot be changed, and what may be written for those that have one value
 _FIXED = {
-    "client_encoding": ("utf8", "utf-8", "unicode"),
+    "client_encoding": ("utf8", "unicode"),
     "standard_conforming_strings": ("on", "true", "1", "yes"),
     "server_version": (),
     "server_version_num": (),
@@ -133,6 +133,15 @@ class PgSession:
     #: `I`, or in a transaction `T`, or `E` once something failed in it
     status: str = "I"
     own: dict[str, str] = field(default_factory=dict)
+    #: what its client began with, to which RESET goes back
+    begun: dict[str, list[str]] = field(default_factory=dict)
+
+    def begin(self, settings: Mapping[str, str]) -> None:
+        """Take the settings that a client begins with. Raises SqlSemanticError."""
+        for name, value in settings.items():
+            values = [part.strip(' "') for part in value.split(",")]
+            self.change(name, values)
+            self.begun[name] = values
 
     def value(self, name: str) -> str | None:
         """Return a setting; None: there is no such one."""
@@ -174,12 +183,15 @@ class PgSession:
             return PgAnswer(None, "BEGIN" if word == "BEGIN" else "START TRANSACTION")
         if word in _ENDS:
             return self._end(word, statement)
+        if statement.theirs.upper().split() == ["DISCARD", "ALL"]:
+            self._reset("all")
         if word in _TAKEN:
             return PgAnswer(None, _TAKEN[word])
         if word == "SET":
             return self._set(statement)
         if word == "RESET":
-            self._reset(statement)
+            words = re.sub(r"RESET\s+", "", statement.theirs, count=1, flags=re.IGNORECASE)
+            self._reset(_setting(words))
             return PgAnswer(None, "RESET")
         return self._show(statement) if word == "SHOW" else None
 
@@ -199,7 +211,11 @@ class PgSession:
         match = _SET.match(statement.theirs)
         if match is None:
             raise SqlSemanticError("this SET is not known", code="E_BAD_OPTION")
-        self.change(_setting(match["name"]), _values(match["value"]))
+        name = _setting(match["name"])
+        if match["value"].strip().upper() == "DEFAULT":
+            self._reset(name)
+        else:
+            self.change(name, _values(match["value"]))
         return PgAnswer(None, "SET")
 
     def change(self, name: str, values: list[str]) -> None:
@@ -219,22 +235,29 @@ class PgSession:
         """Raise SqlSemanticError if a setting may not have a value."""
         if len(value) > _LONGEST_VALUE or len(name) > _LONGEST_VALUE:
             raise SqlSemanticError("the value of a setting is too long", code="E_TOO_LONG")
-        if name in _FIXED and value.lower() not in _FIXED[name]:
+        # PostgreSQL reads letters and digits of an encoding's name only: asyncpg begins with quotes
+        written = re.sub(r"[\W_]", "", value) if name == "client_encoding" else value
+        if name in _FIXED and written.lower() not in _FIXED[name]:
             raise SqlSemanticError(
                 f"{name} is {self.value(name)} and stays so", code="E_BAD_OPTION"
             )
         if name in _WRITABLE and value.lower() in ("off", "false", "0", "no"):
             raise _only_reads()
 
-    def _reset(self, statement: PgStatement) -> None:
-        name = _setting(re.sub(r"RESET\s+", "", statement.theirs, count=1, flags=re.IGNORECASE))
+    def _reset(self, name: str) -> None:
+        """Give a setting, or `all`, the value that it had when the connection began."""
+        names = [name]
         if name == "all":
             self.own.clear()
-        self.own.pop(name, None)
-        if name in ("all", "timezone"):
-            self.timezone = "UTC"
-        if name in ("all", "search_path"):
-            self.database = None if self.connected_to == CATALOG else self.connected_to
+            names = ["timezone", "search_path", *self.begun]
+        for each in names:
+            self.own.pop(each, None)
+            if each == "timezone":
+                self.timezone = "UTC"
+            elif each == "search_path":
+                self.database = None if self.connected_to == CATALOG else self.connected_to
+            if each in self.begun:
+                self.change(each, self.begun[each])
 
     def _show(self, statement: PgStatement) -> PgAnswer | None:
         match = _SHOW.match(statement.theirs)

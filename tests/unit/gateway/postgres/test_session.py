@@ -66,6 +66,39 @@ def test_settings_go_back() -> None:
     assert (made.timezone, made.database, made.own) == ("UTC", None, {})
 
 
+@pytest.mark.parametrize("text", ["RESET ALL", "DISCARD ALL"])
+def test_settings_go_back_to_what_the_connection_began_with(text: str) -> None:
+    made = session()
+    made.begin({"timezone": "Europe/Berlin", "search_path": "plant", "application_name": "pool"})
+    for changed in (
+        "SET timezone = 'Asia/Tokyo'",
+        "SET search_path = d",
+        "SET application_name = x",
+    ):
+        run(made, changed)
+    run(made, text)
+    assert (made.timezone, made.database) == ("Europe/Berlin", "plant")
+    assert show(made, "application_name") == "pool"
+
+
+@pytest.mark.parametrize("value", ["'utf-8'", "UTF8", "utf_8", "Unicode"])
+def test_an_encoding_is_its_letters_and_digits(value: str) -> None:
+    made = session()
+    made.begin({"client_encoding": value})
+    assert show(made, "client_encoding") == "UTF8"
+    with pytest.raises(SqlSemanticError):
+        made.begin({"client_encoding": "latin1"})
+
+
+def test_default_is_what_the_connection_began_with() -> None:
+    made = session()
+    made.begin({"timezone": "Europe/Berlin"})
+    for text in ("SET timezone = 'Asia/Tokyo'", "SET timezone TO DEFAULT", "SET search_path = d"):
+        run(made, text)
+    run(made, "SET search_path TO DEFAULT")
+    assert (made.timezone, made.database) == ("Europe/Berlin", None)
+
+
 def test_a_client_has_a_bounded_number_of_settings_of_its_own() -> None:
     made = session()
     for number in range(200):
