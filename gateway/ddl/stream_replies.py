@@ -93,12 +93,17 @@ class StreamReplies:
         return [base64.b64decode(v or b"") for v in ask(lambda: self._redis.hmget(key, wanted))]
 
 
+def _span_columns(schema: Collection[str], named: Collection[str]) -> list[str]:
+    """What a window spans, as far as the statement names it and no column has the name."""
+    taken = {name.lower() for name in schema}
+    return [name for name in OPEN_SPAN if name in named and name not in taken]
+
+
 def _to_frame(stream: StreamEntry, parts: Sequence[bytes], named: Collection[str]) -> pl.DataFrame:
     target = stream.plan.target
     fields = (*target.columns, *target.tags)
     schema = {"tbname": pl.String(), **{c.name: c.type.polars() for c in fields}}
-    taken = {name.lower() for name in schema}
-    span = [name for name in OPEN_SPAN if name in named and name not in taken]
+    span = _span_columns(schema, named)
     schema |= dict.fromkeys(span, pl.Int64())
     # processors of the former version do not know what a window spans
     empty = pl.DataFrame(schema=schema)

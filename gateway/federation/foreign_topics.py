@@ -124,18 +124,7 @@ class ForeignTopics:
         topic = foreign.of(table) if table is not None else None
         if table is None or topic is None:
             raise CatalogError(f'external stream "{layout.table}" was dropped', code="E_NO_STREAM")
-        if topic.changes:
-            raise CatalogError(
-                f"{layout.table} follows a table of a database and cannot be written to",
-                code="E_UNSUPPORTED_STATEMENT",
-                hint="change the row in that database",
-            )
-        if topic.format == "protobuf":
-            raise CatalogError(
-                f"{layout.table} is a topic of Protobuf and is only read",
-                code="E_UNSUPPORTED_STATEMENT",
-                hint="write its messages with the serializer of your language",
-            )
+        _check_writable(layout.table, topic)
         frame = frame_of(layout, write)
         now = self._clock.now() * TICKS_PER_SECOND[layout.precision] // 10**9
         row_checks.check(layout, frame, now)
@@ -255,3 +244,19 @@ def _begin(topic: Topic, brokers: Brokers, start: str) -> dict[int, int]:
                 (topic.topic, p) for p in range(partitions)
             ).items()
         }
+
+
+def _check_writable(table: str, topic: Topic) -> None:
+    """Raise CatalogError if messages of *topic* are only read."""
+    if topic.changes:
+        raise CatalogError(
+            f"{table} follows a table of a database and cannot be written to",
+            code="E_UNSUPPORTED_STATEMENT",
+            hint="change the row in that database",
+        )
+    if topic.format == "protobuf":
+        raise CatalogError(
+            f"{table} is a topic of Protobuf and is only read",
+            code="E_UNSUPPORTED_STATEMENT",
+            hint="write its messages with the serializer of your language",
+        )

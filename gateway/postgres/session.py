@@ -172,12 +172,7 @@ class PgSession:
     def run(self, statement: PgStatement) -> PgAnswer | None:
         """Answer a statement about the session; None: it is none. Raises SqlSemanticError."""
         word = statement.first_word
-        if self.status == "E" and word not in _ENDS:
-            raise SqlSemanticError(
-                "the transaction has failed, what follows is refused until it ends",
-                code="E_FAILED_TRANSACTION",
-                hint="send ROLLBACK",
-            )
+        self._refuse_after_failure(word)
         if word in ("BEGIN", "START"):
             self.status = "T"
             return PgAnswer(None, "BEGIN" if word == "BEGIN" else "START TRANSACTION")
@@ -194,6 +189,14 @@ class PgSession:
             self._reset(_setting(words))
             return PgAnswer(None, "RESET")
         return self._show(statement) if word == "SHOW" else None
+
+    def _refuse_after_failure(self, word: str) -> None:
+        if self.status == "E" and word not in _ENDS:
+            raise SqlSemanticError(
+                "the transaction has failed, what follows is refused until it ends",
+                code="E_FAILED_TRANSACTION",
+                hint="send ROLLBACK",
+            )
 
     def _end(self, word: str, statement: PgStatement) -> PgAnswer:
         if re.search(r"\bTO\b", statement.ours, re.IGNORECASE) and word == "ROLLBACK":

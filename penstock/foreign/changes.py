@@ -149,14 +149,20 @@ class Changes:
             return [self._delete(place)]
         if envelope.after is None:
             raise SchemaError("the message has no row after the change", code="E_MALFORMED")
-        place = self._place(envelope.after)
+        return self._upsert(envelope, envelope.after, named)
+
+    def _upsert(
+        self, envelope: Envelope, after: Record, named: Record | None
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """The row after the change; where it was at another place before, deleted there first."""
+        place = self._place(after)
         if place is None:
-            raise self._no_place(envelope.after)
+            raise self._no_place(after)
         old = self._old_place(envelope.before, named) if envelope.op == "u" else None
         if envelope.op == "u" and old is None and not self._fixed:
             raise _no_old_place("the message of an update", self._time)
         moved = old is not None and old != place
-        row, untouched = self._row(envelope.after, envelope.before, place)
+        row, untouched = self._row(after, envelope.before, place)
         if not untouched:
             written = [(UPSERT, row)]
         elif moved:

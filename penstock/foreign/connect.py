@@ -51,7 +51,7 @@ _EXACT = decimal.Context(prec=2 * _MOST_DIGITS, traps=[decimal.Inexact, decimal.
 
 
 @dataclass(frozen=True)
-class Kind:
+class ConnectType:
     """What a schema says of a field: Connect's type (`bytes`), its name (`io.debezium.time.Date`),
     and the scale of a decimal. Empty where there is no schema.
     """
@@ -61,18 +61,18 @@ class Kind:
     scale: int = 0
 
 
-UNKNOWN = Kind()
+UNKNOWN = ConnectType()
 #: fields of a record by name
-Kinds = Mapping[str, Kind]
+ConnectTypes = Mapping[str, ConnectType]
 
 
-def kinds_of_json(struct: Any) -> Kinds:
-    """Kinds of the fields of a struct, as JSON messages describe one. Raises ValueError."""
-    found: dict[str, Kind] = {}
+def kinds_of_json(struct: Any) -> ConnectTypes:
+    """Types of the fields of a struct, as JSON messages describe one. Raises ValueError."""
+    found: dict[str, ConnectType] = {}
     for field in _fields(struct):
         parameters = field.get("parameters")
         scale = parameters.get("scale", 0) if isinstance(parameters, dict) else 0
-        found[str(field.get("field"))] = Kind(
+        found[str(field.get("field"))] = ConnectType(
             str(field.get("type", "")), str(field.get("name") or ""), _scale(scale)
         )
     return found
@@ -90,8 +90,8 @@ def _fields(struct: Any) -> list[dict[str, Any]]:
     return fields
 
 
-def kinds_of_avro(schema: Any, path: tuple[str, ...] = ()) -> Kinds:
-    """Kinds of the fields of the record that lies at *path* inside a parsed Avro schema; none where
+def kinds_of_avro(schema: Any, path: tuple[str, ...] = ()) -> ConnectTypes:
+    """Types of the fields of the record that lies at *path* inside a parsed Avro schema; none where
     there is no record.
     """
     named: dict[str, Any] = {}
@@ -111,10 +111,10 @@ def _is_record(schema: Any) -> bool:
     return isinstance(schema, dict) and schema.get("type") in ("record", "error")
 
 
-def _avro_kind(schema: Any) -> Kind:
+def _avro_kind(schema: Any) -> ConnectType:
     if isinstance(schema, dict):
-        return Kind(str(schema.get("type", "")), str(schema.get("connect.name", "")))
-    return Kind(schema) if isinstance(schema, str) else UNKNOWN
+        return ConnectType(str(schema.get("type", "")), str(schema.get("connect.name", "")))
+    return ConnectType(schema) if isinstance(schema, str) else UNKNOWN
 
 
 def _collect(schema: Any, named: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ def _without_null(schema: Any, named: Mapping[str, Any]) -> Any:
 # ---------------------------------------------------------------- values
 
 
-def fit(value: Any, kind: Kind, column: Column, precision: Precision) -> Any:
+def fit(value: Any, kind: ConnectType, column: Column, precision: Precision) -> Any:
     """Return what *value* is in *column*; times as ticks. Raises ValueError, OverflowError: it is
     no such value.
     """
@@ -159,7 +159,7 @@ def fit(value: Any, kind: Kind, column: Column, precision: Precision) -> Any:
     return _BY_KIND[column.type.kind](value, kind)
 
 
-def _plain(value: Any, kind: Kind) -> Any:
+def _plain(value: Any, kind: ConnectType) -> Any:
     """Bytes and decimals out of what JSON has for them."""
     if kind.name == _VARIABLE_DECIMAL and isinstance(value, dict):
         return decimal_of(_bytes(value.get("value")), _scale(value.get("scale")))
@@ -185,16 +185,13 @@ def _scale(value: Any) -> int:
     return scale
 
 
-def _ticks(value: Any, kind: Kind, per_second: int) -> int:
+def _ticks(value: Any, kind: ConnectType, per_second: int) -> int:
     if isinstance(value, bool) or kind.name in _NO_MOMENTS:
         raise ValueError("no time since 1970")
     if isinstance(value, Nanoseconds):
         return value * per_second // _NANOS
     if isinstance(value, int):
-        if kind.name in _DAYS:
-            return value * _DAY_S * per_second
-        unit = _MOMENTS.get(kind.name)
-        return value if unit is None else value * unit * per_second // _NANOS
+        return _ticks_of_number(value, kind, per_second)
     if isinstance(value, dt.datetime):
         passed = (value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)) - _EPOCH
         seconds = passed.days * _DAY_S + passed.seconds
@@ -204,6 +201,14 @@ def _ticks(value: Any, kind: Kind, per_second: int) -> int:
     if isinstance(value, str):
         return _ticks_of_text(value, per_second)
     raise ValueError("no time")
+
+
+def _ticks_of_number(value: int, kind: ConnectType, per_second: int) -> int:
+    """Ticks of days or of the unit that the schema says; without one they are ticks already."""
+    if kind.name in _DAYS:
+        return value * _DAY_S * per_second
+    unit = _MOMENTS.get(kind.name)
+    return value if unit is None else value * unit * per_second // _NANOS
 
 
 def _ticks_of_text(text: str, per_second: int) -> int:
@@ -248,19 +253,19 @@ def _integer(value: Any) -> int:
     return int(_decimal(value, 0))
 
 
-def _double(value: Any, _: Kind) -> float:
+def _double(value: Any, _: ConnectType) -> float:
     if isinstance(value, float):
         return value
     return float(_number(value))
 
 
-def _bool(value: Any, _: Kind) -> bool:
+def _bool(value: Any, _: ConnectType) -> bool:
     if value in (0, 1) and isinstance(value, int):
         return bool(value)
     raise ValueError("neither true nor false")
 
 
-def _text(value: Any, kind: Kind) -> str:
+def _text(value: Any, kind: ConnectType) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -276,7 +281,7 @@ def _text(value: Any, kind: Kind) -> str:
     return _text_of_number(value, kind) if isinstance(value, int) else str(value)
 
 
-def _text_of_number(value: int, kind: Kind) -> str:
+def _text_of_number(value: int, kind: ConnectType) -> str:
     """A number, or the time that it stands for."""
     if kind.name in _OF_DAY:
         micros = value * _OF_DAY[kind.name] // 10**3
@@ -290,11 +295,11 @@ def _text_of_number(value: int, kind: Kind) -> str:
     return str(value)
 
 
-def _binary(value: Any, _: Kind) -> bytes:
+def _binary(value: Any, _: ConnectType) -> bytes:
     return _bytes(value)
 
 
-_BY_KIND: Mapping[str, Callable[[Any, Kind], Any]] = {
+_BY_KIND: Mapping[str, Callable[[Any, ConnectType], Any]] = {
     "BOOL": _bool,
     "FLOAT": _double,
     "DOUBLE": _double,

@@ -20,7 +20,7 @@ _MOST_FIELDS = 1_000_000
 
 
 @dataclass(frozen=True)
-class MessageField:
+class DescribedField:
     """`present`: a message says whether it has the field. `kind_name` is the full name of its
     message or enum.
     """
@@ -37,7 +37,7 @@ class MessageType:
     """`nested` are the full names of the messages inside it, in their order."""
 
     name: str
-    fields: dict[int, MessageField]
+    fields: dict[int, DescribedField]
     nested: tuple[str, ...]
     is_map_entry: bool
 
@@ -113,10 +113,10 @@ class _File:
         self._into.messages[name] = MessageType(name, fields, nested, entry)
         return name
 
-    def _field(self, start: int, end: int) -> tuple[int, MessageField]:
+    def _field(self, start: int, end: int) -> tuple[int, DescribedField]:
         kind = self._number(5, start, end) or 0
         in_oneof = self._number(9, start, end) is not None
-        found = MessageField(
+        found = DescribedField(
             self._text(1, start, end),
             kind,
             self._text(6, start, end).lstrip("."),

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from penstock.errors import SchemaError
 from penstock.foreign.avro import row_of
-from penstock.foreign.connect import Kinds, kinds_of_avro, kinds_of_json, struct_of_json
+from penstock.foreign.connect import ConnectTypes, kinds_of_avro, kinds_of_json, struct_of_json
 from penstock.foreign.framing import strip_frame, unframe
 from penstock.foreign.registry import SchemaRegistry
 
@@ -27,7 +27,7 @@ class Record:
     """Values of a row, or of its key, and their kinds as far as a schema says them."""
 
     values: Mapping[str, Any]
-    kinds: Kinds = field(default_factory=dict)
+    kinds: ConnectTypes = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class JsonEnvelopes:
 
     def __init__(self) -> None:
         #: the last schemas beside a payload, and what they say: they hardly ever change
-        self._key_kinds: tuple[Any, Kinds] = (None, {})
-        self._row_kinds: tuple[Any, Kinds] = (None, {})
+        self._key_kinds: tuple[Any, ConnectTypes] = (None, {})
+        self._row_kinds: tuple[Any, ConnectTypes] = (None, {})
 
     def key(self, data: bytes) -> Record | None:
         try:
@@ -93,7 +93,7 @@ class AvroEnvelopes:
     def __init__(self, registry: SchemaRegistry) -> None:
         self._registry = registry
         #: (id of a schema, field of it) → kinds of the record that is there
-        self._kinds: dict[tuple[int, str], Kinds] = {}
+        self._kinds: dict[tuple[int, str], ConnectTypes] = {}
 
     def key(self, data: bytes) -> Record | None:
         if data[:1] != b"\0":
@@ -111,7 +111,7 @@ class AvroEnvelopes:
         before, after = (self._of(schema_id, schema, name) for name in ("before", "after"))
         return _envelope(payload, before, after)
 
-    def _of(self, schema_id: int, schema: Any, name: str) -> Kinds:
+    def _of(self, schema_id: int, schema: Any, name: str) -> ConnectTypes:
         found = self._kinds.get((schema_id, name))
         if found is None:
             found = self._kinds[schema_id, name] = kinds_of_avro(schema, (name,) if name else ())
@@ -131,7 +131,7 @@ def _load(data: bytes) -> tuple[Any, Any]:
     return found, None
 
 
-def _envelope(payload: Any, before: Kinds, after: Kinds) -> Envelope | None:
+def _envelope(payload: Any, before: ConnectTypes, after: ConnectTypes) -> Envelope | None:
     if not isinstance(payload, dict) or not isinstance(payload.get("op"), str):
         raise SchemaError(
             "the message is no envelope of Debezium",
@@ -152,7 +152,7 @@ def _envelope(payload: Any, before: Kinds, after: Kinds) -> Envelope | None:
     return Envelope(op, _record(payload, "before", before), _record(payload, "after", after))
 
 
-def _record(payload: Mapping[str, Any], name: str, kinds: Kinds) -> Record | None:
+def _record(payload: Mapping[str, Any], name: str, kinds: ConnectTypes) -> Record | None:
     values = payload.get(name)
     if values is None:
         return None

@@ -17,7 +17,7 @@ from penstock.errors import PenstockError, SchemaError
 from penstock.foreign import descriptors as d
 from penstock.foreign.avro import Nanoseconds, decimal_of
 from penstock.foreign.connect import UNKNOWN, fit
-from penstock.foreign.descriptors import Descriptors, MessageField, MessageType
+from penstock.foreign.descriptors import DescribedField, Descriptors, MessageType
 from penstock.foreign.framing import unframe
 from penstock.foreign.registry import SchemaRegistry
 from penstock.protobuf import BYTES, FIXED32, FIXED64, VARINT, ProtobufReader, signed
@@ -55,7 +55,7 @@ _DECIMAL = "confluent.type.Decimal"
 
 
 def _type(name: str, *fields: tuple[str, int]) -> MessageType:
-    made = {i + 1: MessageField(n, k, "", False, False) for i, (n, k) in enumerate(fields)}
+    made = {i + 1: DescribedField(n, k, "", False, False) for i, (n, k) in enumerate(fields)}
     return MessageType(name, made, (), is_map_entry=False)
 
 
@@ -150,11 +150,11 @@ class _Message:
                 found[field.name] = self._default(field, field.name in numbers)
         return found
 
-    def _or_default(self, values: Mapping[str, Any], field: MessageField) -> Any:
+    def _or_default(self, values: Mapping[str, Any], field: DescribedField) -> Any:
         absent = None if field.present else self._default(field, as_number=False)
         return values.get(field.name, absent)
 
-    def _default(self, field: MessageField, as_number: bool) -> Any:
+    def _default(self, field: DescribedField, as_number: bool) -> Any:
         """What proto3 leaves out of a message."""
         if field.repeated:
             return []
@@ -188,7 +188,7 @@ class _Message:
                 self._add(found, field, self._value(field, wire, begin, stop, depth, as_number))
         return found
 
-    def _add(self, found: dict[str, Any], field: MessageField, value: Any) -> None:
+    def _add(self, found: dict[str, Any], field: DescribedField, value: Any) -> None:
         """One value more of a repeated field; entries of a map make one object."""
         entry = self._types.messages.get(field.kind_name)
         if entry is not None and entry.is_map_entry:
@@ -198,7 +198,7 @@ class _Message:
             found.setdefault(field.name, []).append(value)
 
     def _packed(
-        self, field: MessageField, at: int, end: int, depth: int, as_number: bool
+        self, field: DescribedField, at: int, end: int, depth: int, as_number: bool
     ) -> list[Any]:
         values = []
         wire = _WIRES.get(field.kind, VARINT)
@@ -215,7 +215,7 @@ class _Message:
         return values
 
     def _value(
-        self, field: MessageField, wire: int, start: int, end: int, depth: int, as_number: bool
+        self, field: DescribedField, wire: int, start: int, end: int, depth: int, as_number: bool
     ) -> Any:
         """The value of a field; *start* is the number itself where *wire* is VARINT."""
         kind = field.kind
@@ -229,14 +229,9 @@ class _Message:
             return self._body[start:end]
         if kind == d.MESSAGE:
             return self._inner(field.kind_name, start, end, depth)
-        if kind == d.BOOL:
-            return bool(start)
-        if kind == d.ENUM:
-            number = signed(start)
-            return number if as_number else self._symbol(field, number)
-        if kind in (d.SINT32, d.SINT64):
-            return start >> 1 ^ -(start & 1)
-        return start if kind in (d.UINT32, d.UINT64) else signed(start)
+        if kind == d.ENUM and not as_number:
+            return self._symbol(field, signed(start))
+        return _of_varint(kind, start)
 
     def _inner(self, name: str, start: int, end: int, depth: int) -> Any:
         kind = self._types.messages.get(name) or _KNOWN.get(name)
@@ -254,12 +249,21 @@ class _Message:
             return self._or_default(found, kind.fields[1])
         return found
 
-    def _symbol(self, field: MessageField, number: int) -> str:
+    def _symbol(self, field: DescribedField, number: int) -> str:
         return self._types.enums.get(field.kind_name, {}).get(number, str(number))
 
     def _zigzag(self, at: int, end: int) -> tuple[int, int]:
         number, at = self._reader.varint(at, end)
         return number >> 1 ^ -(number & 1), at
+
+
+def _of_varint(kind: int, number: int) -> int | bool:
+    """What a field of *kind* has, of which a message has the VARINT *number*."""
+    if kind == d.BOOL:
+        return bool(number)
+    if kind in (d.SINT32, d.SINT64):
+        return number >> 1 ^ -(number & 1)
+    return number if kind in (d.UINT32, d.UINT64) else signed(number)
 
 
 def _broken(why: str) -> SchemaError:

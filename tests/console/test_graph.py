@@ -62,9 +62,9 @@ def test_what_stands_still_is_named_on_top(visit: Open, mesh: RunningMesh, scree
         mesh,
         f"CREATE DATABASE {name}",
         f"CREATE TABLE {name}.t (ts TIMESTAMP, v INT)",
-        f"CREATE TABLE {name}.small (ts TIMESTAMP, n TINYINT)",
-        f"USE {name}; CREATE STREAM breaks TRIGGER AT_ONCE ON_ERROR STOP INTO small AS"
-        " SELECT _wstart, sum(v) AS n FROM t INTERVAL(1m)",
+        f"CREATE STABLE {name}.small (ts TIMESTAMP, n TINYINT) TAGS (kind VARCHAR(9))",
+        f"USE {name}; CREATE STREAM breaks TRIGGER AT_ONCE ON_ERROR STOP INTO small TAGS (kind) AS"
+        " SELECT _wstart, sum(v) AS n FROM t PARTITION BY tbname AS kind INTERVAL(1m)",
         f"INSERT INTO {name}.t VALUES ('2026-01-01 00:00:00', 300)",
     )
     one = enter(visit, mesh, screen)

@@ -54,9 +54,9 @@ def test_a_stream_that_stopped_is_on_home(visit: Open, mesh: RunningMesh) -> Non
     with client_of(mesh) as client:
         client.execute(
             "CREATE DATABASE stops; CREATE TABLE stops.t (ts TIMESTAMP, v INT);"
-            " CREATE TABLE stops.small (ts TIMESTAMP, n TINYINT);"
-            " CREATE STREAM stops.s TRIGGER AT_ONCE ON_ERROR STOP INTO stops.small AS"
-            " SELECT _wstart, sum(v) AS n FROM stops.t INTERVAL(10s)"
+            " CREATE STABLE stops.small (ts TIMESTAMP, n TINYINT) TAGS (kind VARCHAR(9));"
+            " CREATE STREAM stops.s TRIGGER AT_ONCE ON_ERROR STOP INTO stops.small TAGS (kind) AS"
+            " SELECT _wstart, sum(v) AS n FROM stops.t PARTITION BY tbname AS kind INTERVAL(10s)"
         )
         wait_until_ready(client, "stops")
         one = enter(visit, mesh)

@@ -56,9 +56,9 @@ def test_a_stream_that_holds_nothing_says_so(visit: Open, mesh: RunningMesh) -> 
         mesh,
         "CREATE DATABASE lane_none",
         "CREATE TABLE lane_none.t (ts TIMESTAMP, v INT)",
-        "CREATE TABLE lane_none.small (ts TIMESTAMP, n TINYINT)",
-        "USE lane_none; CREATE STREAM breaks TRIGGER AT_ONCE ON_ERROR STOP INTO small AS"
-        " SELECT _wstart, sum(v) AS n FROM t INTERVAL(1m)",
+        "CREATE STABLE lane_none.small (ts TIMESTAMP, n TINYINT) TAGS (kind VARCHAR(9))",
+        "USE lane_none; CREATE STREAM breaks TRIGGER AT_ONCE ON_ERROR STOP INTO small TAGS (kind) AS"
+        " SELECT _wstart, sum(v) AS n FROM t PARTITION BY tbname AS kind INTERVAL(1m)",
         "USE lane_none; CREATE STREAM rows_only TRIGGER AT_ONCE INTO big AS"
         " SELECT ts, v FROM t WHERE v > 100 PARTITION BY tbname",
         "INSERT INTO lane_none.t VALUES ('2026-01-01 00:00:00', 300)",

@@ -127,16 +127,23 @@ def _second_statement(place: Place) -> SqlSyntaxError | None:
 
 def _needless_word(place: Place) -> SqlSyntaxError | None:
     """Words that other databases have between, or that are missing."""
-    if place.index == 2 and place.word(-2) in ("DESC", "DESCRIBE") and place.word(-1) == "TABLE":
-        return place.hinted(f"leave TABLE out: DESCRIBE {place.shown()}")
-    if place.index == 2 and place.word(-2) in ("DESC", "DESCRIBE") and place.word(-1) == "STREAM":
-        return place.hinted(
-            f"SHOW CREATE STREAM {place.shown()} shows its text; DESCRIBE takes its result table"
-        )
     if place.index == 1 and place.word(-1) == "DELETE" and place.word(1) in ("", "WHERE"):
         return place.hinted("write DELETE FROM name WHERE …")
     if place.index == 1 and place.word(-1) == "INSERT" and place.word() != "OVERWRITE":
         return place.hinted("write INSERT INTO name VALUES (…)")
+    return None
+
+
+def _described(place: Place) -> SqlSyntaxError | None:
+    """`DESCRIBE TABLE name`, `DESC STREAM name`"""
+    if place.index != 2 or place.word(-2) not in ("DESC", "DESCRIBE"):
+        return None
+    if place.word(-1) == "TABLE":
+        return place.hinted(f"leave TABLE out: DESCRIBE {place.shown()}")
+    if place.word(-1) == "STREAM":
+        return place.hinted(
+            f"SHOW CREATE STREAM {place.shown()} shows its text; DESCRIBE takes its result table"
+        )
     return None
 
 
@@ -166,6 +173,7 @@ STATEMENTS = (
     _other_list,
     _rename,
     _second_statement,
+    _described,
     _needless_word,
     _explained,
     _rows,

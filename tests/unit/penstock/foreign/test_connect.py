@@ -13,7 +13,7 @@ import pytest
 from penstock.foreign.avro import Nanoseconds
 from penstock.foreign.connect import (
     UNKNOWN,
-    Kind,
+    ConnectType,
     fit,
     kinds_of_avro,
     kinds_of_json,
@@ -35,7 +35,7 @@ def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def taken(value: Any, kind: Kind, column: ColumnType, precision: Any = "ms") -> Any:
+def taken(value: Any, kind: ConnectType, column: ColumnType, precision: Any = "ms") -> Any:
     return fit(value, kind, Column("x", column), precision)
 
 
@@ -62,11 +62,11 @@ def taken(value: Any, kind: Kind, column: ColumnType, precision: Any = "ms") -> 
     ],
 )
 def test_times_by_their_names(name: str, value: Any, ticks: int) -> None:
-    assert taken(value, Kind("int64", name), TIME) == ticks
+    assert taken(value, ConnectType("int64", name), TIME) == ticks
 
 
 def test_times_of_another_precision() -> None:
-    micro = Kind("int64", DEBEZIUM + "MicroTimestamp")
+    micro = ConnectType("int64", DEBEZIUM + "MicroTimestamp")
     assert taken(T * 1000 + 7, micro, TIME, "us") == T * 1000 + 7
     assert taken(T * 1000 + 7, micro, TIME, "ns") == T * 10**6 + 7000
     assert taken("2026-01-01T00:00:01.500000009Z", UNKNOWN, TIME, "ns") == T * 10**6 + 9
@@ -77,25 +77,25 @@ def test_times_of_another_precision() -> None:
     ("kind", "value", "column", "found"),
     [
         (
-            Kind("bytes", CONNECT + "Decimal", 2),
+            ConnectType("bytes", CONNECT + "Decimal", 2),
             base64_of((1250).to_bytes(2, "big")),
             DECIMAL,
             Decimal("12.50"),
         ),
         (
-            Kind("bytes", CONNECT + "Decimal", 0),
+            ConnectType("bytes", CONNECT + "Decimal", 0),
             base64_of(b"\xff"),
             ColumnType("BIGINT"),
             -1,
         ),
         (
-            Kind("struct", "io.debezium.data.VariableScaleDecimal"),
+            ConnectType("struct", "io.debezium.data.VariableScaleDecimal"),
             {"scale": 1, "value": base64_of(b"\x0f")},
             DECIMAL,
             Decimal("1.50"),
         ),
         (
-            Kind("record", "io.debezium.data.VariableScaleDecimal"),
+            ConnectType("record", "io.debezium.data.VariableScaleDecimal"),
             {"scale": 1, "value": b"\x0f"},
             ColumnType("DOUBLE"),
             1.5,
@@ -110,22 +110,29 @@ def test_times_of_another_precision() -> None:
         (UNKNOWN, True, ColumnType("TINYINT"), 1),
         (UNKNOWN, 1, ColumnType("BOOL"), True),
         (UNKNOWN, False, ColumnType("BOOL"), False),
-        (Kind("bytes"), base64_of(b"\0\xff"), ColumnType("VARBINARY", 8), b"\0\xff"),
+        (ConnectType("bytes"), base64_of(b"\0\xff"), ColumnType("VARBINARY", 8), b"\0\xff"),
         (UNKNOWN, base64_of(b"\0\xff"), ColumnType("VARBINARY", 8), b"\0\xff"),
-        (Kind("bytes"), b"\0\xff", ColumnType("VARBINARY", 8), b"\0\xff"),
-        (Kind("string", "io.debezium.data.Json"), '{"a": 1}', ColumnType("JSON"), '{"a": 1}'),
-        (Kind("array"), [1, "ä", None], TEXT, '[1,"ä",null]'),
+        (ConnectType("bytes"), b"\0\xff", ColumnType("VARBINARY", 8), b"\0\xff"),
+        (
+            ConnectType("string", "io.debezium.data.Json"),
+            '{"a": 1}',
+            ColumnType("JSON"),
+            '{"a": 1}',
+        ),
+        (ConnectType("array"), [1, "ä", None], TEXT, '[1,"ä",null]'),
         (UNKNOWN, 5, TEXT, "5"),
         (UNKNOWN, True, TEXT, "true"),
         (UNKNOWN, Decimal("1E+2"), TEXT, "100"),
-        (Kind("int64", DEBEZIUM + "MicroTime"), 3_600_000_001, TEXT, "01:00:00.000001"),
-        (Kind("int32", DEBEZIUM + "Time"), 3_600_000, ColumnType("INT"), 3_600_000),
-        (Kind("int32", DEBEZIUM + "Date"), 20454, TEXT, "2026-01-01"),
-        (Kind("int64", DEBEZIUM + "Timestamp"), T, TEXT, "2026-01-01T00:00:01.500000+00:00"),
+        (ConnectType("int64", DEBEZIUM + "MicroTime"), 3_600_000_001, TEXT, "01:00:00.000001"),
+        (ConnectType("int32", DEBEZIUM + "Time"), 3_600_000, ColumnType("INT"), 3_600_000),
+        (ConnectType("int32", DEBEZIUM + "Date"), 20454, TEXT, "2026-01-01"),
+        (ConnectType("int64", DEBEZIUM + "Timestamp"), T, TEXT, "2026-01-01T00:00:01.500000+00:00"),
         (UNKNOWN, None, DECIMAL, None),
     ],
 )
-def test_values_by_their_columns(kind: Kind, value: Any, column: ColumnType, found: Any) -> None:
+def test_values_by_their_columns(
+    kind: ConnectType, value: Any, column: ColumnType, found: Any
+) -> None:
     made = taken(value, kind, column)
     assert made == found and type(made) is type(found)
 
@@ -137,8 +144,8 @@ def test_values_by_their_columns(kind: Kind, value: Any, column: ColumnType, fou
         (UNKNOWN, "2026-13-01T00:00:00Z", TIME),
         (UNKNOWN, True, TIME),
         (UNKNOWN, 1.5, TIME),
-        (Kind("int32", DEBEZIUM + "Time"), 5, TIME),
-        (Kind("int32", DEBEZIUM + "Year"), 2026, TIME),
+        (ConnectType("int32", DEBEZIUM + "Time"), 5, TIME),
+        (ConnectType("int32", DEBEZIUM + "Year"), 2026, TIME),
         (UNKNOWN, "1.234", DECIMAL),
         (UNKNOWN, 1.5, ColumnType("INT")),
         (UNKNOWN, "1E999999999", ColumnType("BIGINT")),
@@ -152,17 +159,21 @@ def test_values_by_their_columns(kind: Kind, value: Any, column: ColumnType, fou
         (UNKNOWN, b"x", ColumnType("INT")),
         (UNKNOWN, dt.date(2026, 1, 1), ColumnType("INT")),
         (UNKNOWN, "no base64!", ColumnType("VARBINARY", 8)),
-        (Kind("bytes", CONNECT + "Decimal"), base64_of(b"x" * 65), DECIMAL),
+        (ConnectType("bytes", CONNECT + "Decimal"), base64_of(b"x" * 65), DECIMAL),
         (
-            Kind("struct", "io.debezium.data.VariableScaleDecimal"),
+            ConnectType("struct", "io.debezium.data.VariableScaleDecimal"),
             {"scale": -(10**9), "value": "AQ=="},
             ColumnType("BIGINT"),
         ),
-        (Kind("struct", "io.debezium.data.VariableScaleDecimal"), {"value": "AQ=="}, DECIMAL),
-        (Kind("int32", DEBEZIUM + "Date"), 10**12, TEXT),
+        (
+            ConnectType("struct", "io.debezium.data.VariableScaleDecimal"),
+            {"value": "AQ=="},
+            DECIMAL,
+        ),
+        (ConnectType("int32", DEBEZIUM + "Date"), 10**12, TEXT),
     ],
 )
-def test_values_that_are_none(kind: Kind, value: Any, column: ColumnType) -> None:
+def test_values_that_are_none(kind: ConnectType, value: Any, column: ColumnType) -> None:
     with pytest.raises((ValueError, OverflowError)):
         taken(value, kind, column)
 
@@ -184,9 +195,9 @@ def test_kinds_of_a_schema_beside_the_payload() -> None:
     assert struct_of_json({"fields": [{"field": "before"}, row]}, "after") == row
     assert struct_of_json({"fields": [row]}, "before") is None
     assert kinds_of_json(row) == {
-        "id": Kind("int32"),
-        "at": Kind("int64", DEBEZIUM + "MicroTimestamp"),
-        "price": Kind("bytes", CONNECT + "Decimal", 2),
+        "id": ConnectType("int32"),
+        "at": ConnectType("int64", DEBEZIUM + "MicroTimestamp"),
+        "price": ConnectType("bytes", CONNECT + "Decimal", 2),
     }
     for broken in (None, [], {"fields": 1}, {"fields": [1]}):
         with pytest.raises(ValueError, match="none of a struct"):
@@ -217,10 +228,10 @@ def test_kinds_of_an_avro_schema() -> None:
             ],
         }
     )
-    micro = Kind("long", DEBEZIUM + "MicroTimestamp")
-    expected = {"id": Kind("int"), "at": micro, "until": micro, "either": UNKNOWN}
+    micro = ConnectType("long", DEBEZIUM + "MicroTimestamp")
+    expected = {"id": ConnectType("int"), "at": micro, "until": micro, "either": UNKNOWN}
     assert kinds_of_avro(schema, ("before",)) == expected
     assert kinds_of_avro(schema, ("after",)) == expected
-    assert kinds_of_avro(schema)["op"] == Kind("string")
+    assert kinds_of_avro(schema)["op"] == ConnectType("string")
     for path in (("op",), ("nothing",), ("op", "deeper")):
         assert kinds_of_avro(schema, path) == {}

@@ -87,7 +87,8 @@ async function insertsInto(database, rows) {
 /** Statements that have streams compute again what letters are about, one for each stream. */
 export function recalculations(chosen) {
   return byStream(chosen, ({ kind, value, time_column: column }) =>
-    rowsOf(value).rows.map((row) => row[kind === "result" ? "_wstart" : column]),
+    // a window is computed again when one of its rows lies in the range, not its start alone
+    rowsOf(value).rows.flatMap((row) => (kind === "result" ? [row._wstart, row._wend] : [row[column]])),
   );
 }
 
