@@ -5,7 +5,7 @@ topics.
 from penstock.foreign.brokers import Brokers, Home, quiet, reach_brokers
 from penstock.foreign.messages import Messages
 from penstock.foreign.registry import SchemaRegistry
-from penstock.foreign.rows import MessageReader, rows_of
+from penstock.foreign.rows import MessageDecoder, rows_of
 from penstock.foreign.topic import (
     MESSAGE_ID,
     Topic,
@@ -21,7 +21,7 @@ __all__ = [
     "Brokers",
     "Home",
     "Messages",
-    "MessageReader",
+    "MessageDecoder",
     "SchemaRegistry",
     "Topic",
     "at",

@@ -22,7 +22,7 @@ from penstock.foreign.topic import MESSAGE_ID, Topic, message_id
 from penstock.sql.plan import TICKS_PER_SECOND
 
 
-class MessageReader(Protocol):
+class MessageDecoder(Protocol):
     """Decodes messages, whole or not at all: who is refused halves them to find the bad one."""
 
     def decode(self, batch: Batch, indexes: Sequence[int]) -> pl.DataFrame:
@@ -35,7 +35,7 @@ class MessageReader(Protocol):
         """
 
 
-def rows_of(table: Table, topic: Topic, registry: SchemaRegistry | None) -> MessageReader:
+def rows_of(table: Table, topic: Topic, registry: SchemaRegistry | None) -> MessageDecoder:
     """What makes rows of *table* of the messages of *topic*."""
     if not topic.changes:
         return MessageRows(table, topic, registry)

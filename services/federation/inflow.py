@@ -19,7 +19,7 @@ from penstock import foreign, names
 from penstock.bus import Batch, Publisher, Reader
 from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
-from penstock.foreign import Brokers, MessageReader, SchemaRegistry
+from penstock.foreign import Brokers, MessageDecoder, SchemaRegistry
 from penstock.link import external
 from penstock.outbound.reach import Outbound
 from penstock.records import DeadLetter, encode
@@ -76,7 +76,7 @@ class Inflow(Persistent):
         self._next: dict[int, int] = {}
         self._under_way: deque[Future[int]] = deque()
         #: of a version of the table
-        self._decoder: tuple[int, MessageReader] | None = None
+        self._decoder: tuple[int, MessageDecoder] | None = None
 
     def passes(self, error: PenstockError) -> bool:
         return isinstance(error, RemoteError) or (isinstance(error, BusError) and error.retryable)
