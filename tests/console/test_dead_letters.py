@@ -154,7 +154,8 @@ def test_windows_of_chosen_late_rows_are_computed_again(
         "link", name="Late rows"
     ).click()
     narrow_to(one, f"{name}.strict")
-    late = one.page.get_by_role("table", name="Late rows")
+    table = one.page.get_by_role("table", name="Late rows")
+    late = table.get_by_role("row").filter(has_text=f"{name}.strict")
     late.get_by_text(str(BIG)).wait_for()
     one.page.get_by_label("To (UTC)").fill("2001-01-01T00:00")
     one.page.get_by_text("None of the late rows that are kept is like that").wait_for()
