@@ -24,7 +24,7 @@ T0 = 1_577_836_800_000  # 2020-01-01
 
 def open_live(one: Visit, database: str, table: str) -> None:
     one.go("live", database, table)
-    one.page.get_by_text("live", exact=True).wait_for()
+    one.page.get_by_text("● live", exact=True).wait_for()
 
 
 def body_rows(one: Visit) -> list[list[str]]:
@@ -70,7 +70,7 @@ def test_rows_are_on_top_as_they_come_and_wait_while_paused(
         ["", "m1", "2026-01-01T00:00:00.000Z"],
     ]
     one.page.get_by_role("button", name="Pause").click()
-    one.page.get_by_text("paused", exact=True).wait_for()
+    one.page.get_by_text("❚❚ paused", exact=True).wait_for()
     insert(mesh, name, 1, 302.5)
     one.page.get_by_role("button", name="Show 1 new").wait_for()
     assert grid.get_by_text("00:01:01.000Z").count() == 0
