@@ -9,6 +9,7 @@ import json
 import random
 import struct
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -213,7 +214,8 @@ def test_a_table_without_times_follows_by_its_key_in_avro(
     topic = Foreign(elsewhere, 1)
 
     def tell(number: int, op: str, **after: Any) -> None:
-        row = {"id": number, "price": "0.50", "who": None} | after if after else None
+        price = Decimal(after.pop("price", "0.50"))
+        row = {"id": number, "price": price, "who": None} | after if op != "d" else None
         value = avro(2, ENVELOPE, {"op": op, "before": None, "after": row})
         topic.produce(value, key=avro(1, KEY, {"id": number}))
 

@@ -115,7 +115,7 @@ def test_psql_shows_a_reader_what_is_theirs_and_writes_nothing(
     assert said.count("permission") + said.count("READ on") >= 2 and "for reading" in said
     for password in ("wrong", ""):
         refused = psql(address, password, "SELECT 1")
-        assert refused.startswith("psql: error"), refused
+        assert "psql: error" in refused, refused
     assert root.query("SELECT count(*) FROM plant.meters").rows == [(3,)]
 
 
@@ -161,7 +161,7 @@ def test_with_a_certificate_it_speaks_tls_only(tmp_path: Path) -> None:
     ):
         port = _port(mesh)
         plain = PgClient(port, "ann", PASSWORD, "plant")
-        assert plain.begun.ended and "TLS only" in plain.begun.error["M"]
+        assert "TLS only" in plain.begun.error["M"] and plain.reply().ended
         context = ssl.create_default_context(cafile=str(made.ca))
         client = PgClient(port, "ann", PASSWORD, "plant", context)
         sql = "SELECT volts FROM meters WHERE site = $1 AND volts IS NOT NULL"
