@@ -101,12 +101,14 @@ def pids(mesh: RunningMesh) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def fuzzer(mesh: RunningMesh, victims: Connection) -> Attacker:
-    """Somebody with READ and WRITE on the database of the table that is attacked."""
+    """Somebody with READ, WRITE and CREATE in the database of the table that is attacked: lines and
+    puts make tables.
+    """
     victims.execute(
         f"CREATE STABLE {TABLE} (ts TIMESTAMP, v DOUBLE, n INT, s VARCHAR(64)) TAGS (g INT)"
     )
     victims.execute(f"CREATE USER fuzzer PASS '{PASSWORD}'")
-    victims.execute(f"GRANT READ, WRITE ON {OWN}.* TO fuzzer")
+    victims.execute(f"GRANT READ, WRITE, CREATE ON {OWN}.* TO fuzzer")
     return Attacker("fuzzer", PASSWORD, mesh)
 
 
