@@ -131,13 +131,18 @@ def test_hostile_bytes_are_refused(
         for route, kind in _bodies():
             headers = {"Content-Type": kind} | ({"Content-Encoding": encoding} if encoding else {})
             for name, body in HOSTILE.items():
-                answer = client.request(
-                    route[0],
-                    _path(route, OWN),
-                    params={"db": OWN, "bucket": OWN},
-                    content=body,
-                    headers=headers,
-                )
+                try:
+                    answer = client.request(
+                        route[0],
+                        _path(route, OWN),
+                        params={"db": OWN, "bucket": OWN},
+                        content=body,
+                        headers=headers,
+                    )
+                except httpx.TransportError:
+                    # a body that is not what its Content-Encoding says may end the connection
+                    assert encoding is not None, (route, kind, name)
+                    continue
                 assert answer.status_code < 500, (route, kind, name, answer.text)
                 assert "Traceback" not in answer.text and SECRET not in answer.text
     assert mesh.pid("gateway") == before
