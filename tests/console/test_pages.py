@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
-from penstock.mesh.running import RunningMesh
+from penstock.mesh.running import RunningMesh, running_mesh
 from tests.console.conftest import SCREENS, Visit
 from tests.console.using import Open, check_axe, check_width, enter, run
 
@@ -39,12 +40,13 @@ def ask(one: Visit, text: str) -> None:
     one.page.keyboard.press("ControlOrMeta+Enter")
 
 
-def test_an_empty_mesh_says_what_to_do_first(visit: Open, mesh: RunningMesh) -> None:
-    one = enter(visit, mesh)
-    steps = one.page.get_by_label("First steps")
-    steps.get_by_text("penstock demo").wait_for()
-    steps.get_by_role("link", name="open SQL").click()
-    one.page.get_by_role("tab", name="CREATE DATABASE plant").wait_for()
+def test_an_empty_mesh_says_what_to_do_first(visit: Open, tmp_path: Path) -> None:
+    with running_mesh(tmp_path) as mesh:
+        one = enter(visit, mesh)
+        steps = one.page.get_by_label("First steps")
+        steps.get_by_text("penstock demo").wait_for()
+        steps.get_by_role("link", name="open SQL").click()
+        one.page.get_by_role("tab", name="CREATE DATABASE plant").wait_for()
 
 
 @pytest.mark.parametrize("screen", SCREENS)
