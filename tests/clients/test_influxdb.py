@@ -63,7 +63,7 @@ def test_a_client_of_version_1(start: Start) -> None:
     assert latest == [
         {"time": NOON + 3000, "opened": 3.0, "wide": False, "note": 'it\'s "3"', "hall": "west"}
     ]
-    with pytest.raises(ClientError, match="parse"):
+    with pytest.raises(ClientError, match="parsing query"):
         client.ask("query", "SELEC 1")
     with pytest.raises(ClientError) as partial:
         client.ask("lines", f"doors,hall=east opened=true {NOON}|doors,hall=up opened=9 {NOON}")

@@ -223,7 +223,7 @@ def test_what_a_tool_asks_by_jdbc(options: dict[str, Any], start: Start) -> None
     assert isinstance(jdbc, Jdbc)
     assert jdbc.ask("valid")[0][0] == "true"
     assert jdbc.ask("product")[0][0] == "PostgreSQL"
-    assert jdbc.names("catalogs") == [facts.DATABASE, "penstock"]
+    assert {facts.DATABASE, "penstock"} <= set(jdbc.names("catalogs"))
     assert facts.DATABASE in jdbc.names("schemas")
     assert {"TABLE", "VIEW"} <= set(jdbc.names("table types"))
     assert "int8" in jdbc.names("types")
