@@ -13,9 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from penstock.errors import PenstockError, SchemaError
+from penstock.errors import SchemaError
 from penstock.foreign.connect import UNKNOWN, fit
 from penstock.foreign.envelopes import Envelope, Envelopes, Record
+from penstock.foreign.unreadable import refusing
 from penstock.rows.versions import CLEAR, DELETE, MERGE, UPSERT, filler
 from penstock.sql.plan import Column, Precision
 
@@ -97,7 +98,7 @@ class Changes:
         return pl.DataFrame(frame)
 
     def _versions(self, number: int, key: bytes | None, value: bytes | None) -> list[_Version]:
-        try:
+        with refusing("the message cannot be read"):
             named = None if key is None else self._envelopes.key(key)
             if value is None:
                 made = self._of_tombstone(named)
@@ -105,15 +106,6 @@ class Changes:
                 self._check_key(named)
                 envelope = self._envelopes.envelope(value)
                 made = [] if envelope is None else self._of_envelope(envelope, named)
-        except PenstockError:
-            raise
-        # the types of strangers are without number: one we cannot take costs its message alone
-        except Exception as wrong:
-            raise SchemaError(
-                "the message cannot be read",
-                code="E_MALFORMED",
-                detail=f"{type(wrong).__name__}: {wrong}"[:200],
-            ) from None
         return [_Version(number, row, op, values) for row, (op, values) in enumerate(made)]
 
     def _check_key(self, named: Record | None) -> None:

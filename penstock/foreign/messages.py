@@ -15,17 +15,15 @@ from typing import Any, Literal
 import fastavro
 import polars as pl
 
-from penstock.errors import PenstockError, SchemaError
+from penstock.errors import SchemaError
 from penstock.foreign.avro import Nanoseconds, row_of
 from penstock.foreign.framing import frame_prefix, strip_frame, unframe
 from penstock.foreign.registry import SchemaRegistry
+from penstock.foreign.unreadable import refusing
 from penstock.sql.plan import TICKS_PER_SECOND, Column, Precision
 
 #: microseconds that fit into 64 bits of nanoseconds
 _MOST_MICROS = (2**63 - 1) // 1000
-#: what making columns of strange values may raise: anything, and the panic of a polars kernel,
-#: which is no Exception
-_FAILURES = (Exception, pl.exceptions.PanicException)
 _TEXTS = ("TIMESTAMP", "DECIMAL", "VARBINARY")
 
 
@@ -59,17 +57,8 @@ class Messages:
             SchemaError: one of them is no such message.
             RemoteError: its schema cannot be had now.
         """
-        try:
+        with refusing("the message cannot be read"):
             return self._from_json(values) if self._form == "json" else self._from_avro(values)
-        except PenstockError:
-            raise
-        # the types of strangers are without number: one we cannot take costs its message alone
-        except _FAILURES as wrong:
-            raise SchemaError(
-                "the message cannot be read",
-                code="E_MALFORMED",
-                detail=f"{type(wrong).__name__}: {wrong}"[:200],
-            ) from None
 
     def encode(self, rows: pl.DataFrame, subject: str) -> list[bytes]:
         """Make a message of each row; *rows* as `decode` gives them. Raises SchemaError,

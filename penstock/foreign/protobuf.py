@@ -13,16 +13,18 @@ from typing import Any
 
 import polars as pl
 
-from penstock.errors import PenstockError, SchemaError
+from penstock.errors import SchemaError
 from penstock.foreign import descriptors as d
 from penstock.foreign.avro import Nanoseconds, decimal_of
 from penstock.foreign.connect import UNKNOWN, fit
 from penstock.foreign.descriptors import DescribedField, Descriptors, MessageType
 from penstock.foreign.framing import unframe
 from penstock.foreign.registry import SchemaRegistry
+from penstock.foreign.unreadable import refusing
 from penstock.protobuf import BYTES, FIXED32, FIXED64, VARINT, ProtobufReader, signed
 from penstock.sql.plan import Column, Precision
 
+_NO_PROTOBUF = "the message is no protobuf of its schema"
 _DEEPEST = 32
 _MOST_FIELDS = 1_000_000
 _MOST_INDEXES = 32
@@ -81,6 +83,9 @@ class ProtobufMessages:
         self._columns = tuple(columns)
         self._precision = precision
         self._registry = registry
+        self._wanted = {c.name for c in columns}
+        #: those that have an enum's number
+        self._numbers = {c.name for c in columns if c.type.numeric}
 
     def decode(self, values: Sequence[bytes]) -> pl.DataFrame:
         """A row for each message; times are ticks, fields that a message has not are NULL, other
@@ -90,13 +95,8 @@ class ProtobufMessages:
             SchemaError: one of them is no such message.
             RemoteError: its schema cannot be had now.
         """
-        try:
+        with refusing(_NO_PROTOBUF):
             rows = [self._row(value) for value in values]
-        except PenstockError:
-            raise
-        # the types of strangers are without number: one we cannot take costs its message alone
-        except Exception as wrong:
-            raise _broken(f"{type(wrong).__name__}: {wrong}"[:200]) from None
         return pl.DataFrame([self._column(c, [r.get(c.name) for r in rows]) for c in self._columns])
 
     def _row(self, value: bytes) -> Mapping[str, Any]:
@@ -105,8 +105,7 @@ class ProtobufMessages:
         message = _Message(body, found)
         path, start = message.indexes()
         kind = found.at(path)
-        numbers = {c.name for c in self._columns if c.type.numeric}
-        return message.top(kind, start, {c.name for c in self._columns}, numbers)
+        return message.top(kind, start, self._wanted, self._numbers)
 
     def _column(self, column: Column, values: Sequence[Any]) -> pl.Series:
         try:
@@ -267,4 +266,4 @@ def _of_varint(kind: int, number: int) -> int | bool:
 
 
 def _broken(why: str) -> SchemaError:
-    return SchemaError("the message is no protobuf of its schema", code="E_MALFORMED", detail=why)
+    return SchemaError(_NO_PROTOBUF, code="E_MALFORMED", detail=why)
