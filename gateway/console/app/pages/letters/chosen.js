@@ -1,7 +1,7 @@
 // Rows of a list that are chosen with a box.
 import { html, useSignal } from "../../../vendor/preact.js";
 
-/** `{all, has(key), column}`: the column of boxes goes in front of a list's others. */
+/** `column` of boxes goes in front of a list's others; `of(rows)` are those chosen, `some(rows)` says whether any can be. */
 export function useChosen(keyOf, nameOf, canChoose) {
   const keys = useSignal(new Set());
   function turn(key) {
