@@ -79,6 +79,11 @@ _KEPT_CONSUMERS = {
     for cache in ("cache", "fetchedData.cache")
     for name, value in (("timeout", "15s"), ("evictorThreadRunInterval", "5s"))
 }
+#: else Spark starts as many threads as there are task slots for each of these
+_FEW_THREADS = {
+    "spark.rpc.netty.dispatcher.numThreads": "2",
+    "spark.shuffle.mapOutput.dispatcher.numThreads": "1",
+}
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer
 #: questions save (docs/performance.md)
@@ -117,18 +122,29 @@ def checkpoint_files(directory: str) -> dict[str, str]:
     )
 
 
+def _jar_options(*, local: bool) -> dict[str, str]:
+    """Return where the classes of the Kafka source are. What Spark hands out by itself gets a class
+    loader for each query, in which nothing is loaded or compiled yet; executors elsewhere get it no
+    other way.
+    """
+    found = [str(path) for path in jars.paths("spark")]
+    if local:
+        return {"spark.driver.extraClassPath": os.pathsep.join(found)}
+    return {"spark.jars": ",".join(found)}
+
+
 def _options(settings: SparkSettings) -> dict[str, str]:
     """Return the settings of the context, those that the user gives last."""
     local = settings.master == "local"
     return {
         **_SESSION,
-        "spark.jars": ",".join(str(p) for p in jars.paths("spark")),
+        **_jar_options(local=local),
         "spark.ui.enabled": "false",
         **({"spark.authenticate": "true"} if local or settings.secret else {}),
         "spark.driver.host": settings.driver_host,
         "spark.driver.bindAddress": settings.driver_host,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": f"{_JVM} {settings.jvm_options}".strip(),
         "spark.executor.memory": settings.executor_memory,
         "spark.executor.extraJavaOptions": _JVM,
         "spark.python.daemon.module": "spark_jobs.daemon",
@@ -152,6 +168,7 @@ def _options(settings: SparkSettings) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
         "spark.cleaner.periodicGC.interval": "10min",
+        **_FEW_THREADS,
         **_KEPT_CONSUMERS,
         # Hadoop's file systems set the rights of what they make themselves, whatever the
         # process's umask
@@ -329,6 +346,8 @@ class SparkSessions:
             # what is missing below is the operator's to judge: its own position is the authority
             "failOnDataLoss": "false",
             "kafka.max.partition.fetch.bytes": str(4 << 20),
+            # nobody collects it, and it loads classes before the first record
+            "kafka.enable.metrics.push": "false",
         }
         if mode == "microbatch":
             options |= {

@@ -165,17 +165,18 @@ def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
 @app.command()
 def setup() -> None:
     """Fetch what pip does not bring: pinned jars; check that Java and redis-server are there;
-    prepare what a start would have to: compile sources, archive the broker's classes.
+    prepare what a start would have to: compile sources, archive the classes of the broker and of
+    Spark.
     """
     from penstock.cli import start
     from penstock.setup.bytecode import compile_imports
-    from penstock.setup.class_archive import make_archive
-    from penstock.setup.jars import paths
+    from penstock.setup.class_archive import make_archives
     from penstock.setup.java import find_java
+    from penstock.setup.jvm_programs import broker, spark
 
     start.fetch_all(ALL_SERVICES)
     compile_imports()
-    make_archive(find_java(), paths("broker"))
+    make_archives(find_java(), [broker(), spark()])
 
 
 @app.command()

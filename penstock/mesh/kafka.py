@@ -21,8 +21,8 @@ from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.class_archive import archive_options
-from penstock.setup.jars import paths
 from penstock.setup.java import find_java
+from penstock.setup.jvm_programs import broker
 
 MAX_MESSAGE_BYTES = 32 << 20
 _LOGGING = """\
@@ -173,17 +173,17 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java = find_java()
-    jars = paths("broker")
+    program = broker()
     return [
         str(java.executable),
-        *archive_options(java, jars),
+        *archive_options(java, program),
         f"-Xmx{heap}",
         *tuning,
         "-XX:+ExitOnOutOfMemoryError",
         "-Djava.awt.headless=true",
         f"-Dlog4j2.configurationFile={layout.kafka / 'log4j2.yaml'}",
         "-cp",
-        ":".join(str(jar) for jar in jars),
+        program.joined,
     ]
 
 

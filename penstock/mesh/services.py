@@ -20,7 +20,9 @@ from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.mesh.readiness import ask
 from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
+from penstock.setup.class_archive import archive_options
 from penstock.setup.java import find_java, spark_java_home
+from penstock.setup.jvm_programs import spark
 from penstock.setup.service_packages import (
     ALL_SERVICES,
     NODE_PACKAGE,
@@ -31,6 +33,7 @@ from penstock.setup.service_packages import (
 
 #: the group of three nodes or more when nothing else is said
 DEFAULT_GROUP = "11:NODE1:NODE2:NODE3"
+_JVM_OPTIONS = "PENSTOCK_SPARK_JVM_OPTIONS"
 _LISTENERS = {"kafka": ["kafka", "controller"], "redis": ["redis"]}
 
 
@@ -367,9 +370,11 @@ def _python_service(
             "1"  # its frames are small: waking more threads costs more than they do
         )
     if name == "spark":
-        home = spark_java_home(find_java(), layout.run / "java")
+        java = find_java()
+        options = [common.get(_JVM_OPTIONS, ""), *archive_options(java, spark())]
         own |= {
-            "JAVA_HOME": str(home),
+            _JVM_OPTIONS: " ".join(filter(None, options)),
+            "JAVA_HOME": str(spark_java_home(java, layout.run / "java")),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         }

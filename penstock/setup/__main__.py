@@ -8,9 +8,10 @@ import sys
 
 from penstock.errors import PenstockError
 from penstock.setup.bytecode import compile_imports
-from penstock.setup.class_archive import make_archive
+from penstock.setup.class_archive import make_archives
 from penstock.setup.jars import fetch
 from penstock.setup.java import find_java
+from penstock.setup.jvm_programs import broker, spark
 from penstock.setup.redis_server import find_redis_server
 
 
@@ -18,8 +19,9 @@ def main() -> int:
     try:
         java = find_java()
         find_redis_server()
-        make_archive(java, fetch("broker"))
+        fetch("broker")
         fetch("spark")
+        make_archives(java, [broker(), spark()])
         compile_imports()
     except PenstockError as wrong:
         print(wrong, file=sys.stderr)
