@@ -2,8 +2,8 @@
 nothing twice.
 
 Rows go to Kafka as the gateway writes them, so that the load goes on whoever dies. What comes back
-is told by each child table on its own: the clock runs until the last of them has a result in which
-a row counts that was sent after the kill. The gateway's clock runs until it acknowledges a write
+is told by each child table on its own: the clock runs from the kill until the last of them has a
+result in which a row counts that was sent when nothing of what was killed worked any more. The gateway's clock runs until it acknowledges a write
 again.
 """
 
@@ -90,10 +90,13 @@ def _once(on: Stage, flow: Flow, watch: Watch, kind: str) -> float:
     """Kill once, when all is well; the seconds until results come again."""
     _settle(on, flow, watch)
     victims = KINDS[kind](on)
+    dying = _with_descendants(victims)
     began = time.perf_counter()
     _kill(victims)
     if kind == "gateway":
         return _until_acked(on, began)
+    # what a driver leaves behind works on for a moment: that is no recovery
+    psutil.wait_procs(dying, _PATIENCE)
     after = flow.sent
     return watch.until_all_have(after, _PATIENCE) - began
 
@@ -331,6 +334,11 @@ def _mesh(on: Stage) -> list[psutil.Process]:
 
 def _service(name: str) -> Callable[[Stage], list[psutil.Process]]:
     return lambda on: [psutil.Process(on.mesh.pid(name))]
+
+
+def _with_descendants(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Return processes and those that end with them."""
+    return [*processes, *(p for one in processes for p in one.children(recursive=True))]
 
 
 def _kill(processes: list[psutil.Process]) -> None:

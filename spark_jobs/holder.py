@@ -46,13 +46,17 @@ class Holding:
 
     def wait(self, seconds: float) -> bool:
         """Wait for the end of a holder on this machine; False at once where that cannot be seen."""
-        if not self.lives_here() or not hasattr(os, "pidfd_open"):
+        if not self.is_here() or not hasattr(os, "pidfd_open"):
             return False
         try:
             handle = os.pidfd_open(self.pid)
-        except OSError:  # it has just ended, or this kernel has no such handles
+        except ProcessLookupError:
+            return True
+        except OSError:  # this kernel has no such handles
             return False
         try:
+            if not self.lives_here():
+                return True
             watched = select.poll()
             watched.register(handle, select.POLLIN)
             watched.poll(seconds * 1000)

@@ -17,6 +17,7 @@ from penstock.mesh.services import (
 )
 from penstock.mesh.standby import remark
 from penstock.runtime.health import Health
+from penstock.setup.java import Java
 from penstock.setup.service_packages import PACKAGES
 
 
@@ -91,7 +92,8 @@ def test_kafka_has_a_login_unless_it_is_open_or_elsewhere(tmp_path: Path) -> Non
 def test_a_standby_is_a_second_process_of_the_jobs_with_a_health_port_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "find_java", lambda: tmp_path)
+    monkeypatch.setattr(services, "find_java", lambda: Java(tmp_path, 17))
+    monkeypatch.setattr(services, "archive_options", lambda java, program: ["-XX:Archive"])
     monkeypatch.setattr(services, "spark_java_home", lambda java, home: home)
     layout = Layout(tmp_path)
     layout.make()
