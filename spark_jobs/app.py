@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from typing import NoReturn
 
 from prometheus_client import Gauge
@@ -19,7 +20,7 @@ from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership
 from spark_jobs.queries import topics_to_read
 from spark_jobs.recovery import recover
-from spark_jobs.rehearsal import Rehearsal
+from spark_jobs.rehearsal import Rehearsal, newest_records
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.supervisor import QuerySupervisor
@@ -60,7 +61,8 @@ def run(settings: SparkSettings) -> int:
             registry=health.registry,
         )
         held.labels("jobs").set_function(lambda: float(leadership.lease.held))
-        if not _lead(leadership, health, stop, Rehearsal(sessions)):
+        rehearsal = Rehearsal(sessions, partial(newest_records, settings.kafka_bootstrap))
+        if not _lead(leadership, health, stop, rehearsal):
             return 0
         health.ready("queries", False, "starting")
         recover(settings, list(topics_to_read(catalog.catalog).values()))

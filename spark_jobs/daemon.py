@@ -1,7 +1,7 @@
 """Spark's Python worker daemon, with two changes.
 
-The operator's imports are done before it forks, so workers start warm and share the pages. And what
-Spark sends a worker comes through a `Pipe`, which can tell whether there is something to read.
+The imports of the operator and of its kernels are done before it forks, so workers start warm and
+share the pages. And what Spark sends a worker comes through a `Pipe`, which can tell whether there is something to read.
 """
 
 import gc
@@ -16,6 +16,7 @@ import pyruhvro  # noqa: F401
 import redis  # noqa: F401
 from pyspark import daemon, worker
 
+import penstock.windows.choose  # noqa: F401
 import spark_jobs.operator  # noqa: F401
 from spark_jobs.pipe import through_a_pipe
 

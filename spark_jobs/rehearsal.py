@@ -1,9 +1,8 @@
 """What a standby does while it waits: it plays what it will have to do when it leads.
 
-A query in real time over the exchange's topic, from its end on, goes through whatever costs time
-when it happens for the first time: Spark loads and compiles its classes and plans, Kafka's client
-connects, the Python daemon starts and imports. Its operator works on nothing, and its checkpoint is
-scratch, so nobody else notices.
+A query in real time over the newest records of the catalog's topic goes through whatever costs time when it happens for the first time: Spark loads and compiles its
+classes and plans, Kafka's client connects, the first record is converted, the Python daemon starts
+and imports. Its operator works on nothing, and its checkpoint is scratch, so nobody else notices.
 """
 
 from __future__ import annotations
@@ -12,20 +11,27 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock import names
+from penstock.bus import Admin
 from penstock.runtime import log, vital
+from spark_jobs.begins import EARLIEST
 from spark_jobs.queries import Wanted
 from spark_jobs.session import SparkSessions
 
 #: a rehearsal that has not come through its first epoch by then has shown what it can
 _PATIENCE_SECONDS = 90.0
 _LOOK_SECONDS = 0.2
-_EXCHANGE = Wanted(names.EXCHANGE, names.BUILT_IN_TOPICS[names.EXCHANGE], 0)
+_PLAYED = Wanted(names.CATALOG, names.BUILT_IN_TOPICS[names.CATALOG], 0)
+#: records of a partition: the first one is what counts
+_RECORDS = 16
+_ANY = dict.fromkeys(range(_PLAYED.partitions), EARLIEST)
+#: between two looks whether a mesh without any definition has got its first one
+_EMPTY_SECONDS = 2.0
 _log = log.get(__name__)
 
 
@@ -37,11 +43,25 @@ def pass_by(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield
 
 
+def newest_records(kafka_bootstrap: str) -> dict[int, int]:
+    """Return the offset of the first record that is played, by partition; nothing while there are
+    none. Raises BusError.
+    """
+    admin = Admin(kafka_bootstrap, client_id="spark-rehearsal")
+    ends = admin.end_offsets([(_PLAYED.topic, p) for p in range(_PLAYED.partitions)])
+    return {partition: max(end - _RECORDS, 0) for (_, partition), end in ends.items() if end}
+
+
 class Rehearsal:
     """One in the life of a process, on a thread, from `begin` to its first epoch or to `end`."""
 
-    def __init__(self, sessions: SparkSessions) -> None:
+    def __init__(self, sessions: SparkSessions, begins: Callable[[], dict[int, int]]) -> None:
+        """
+        Args:
+            begins: gives the offset to begin at, by partition; see `newest_records`.
+        """
         self._sessions = sessions
+        self._begins = begins
         self._halt = threading.Event()
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -57,7 +77,7 @@ class Rehearsal:
             self._over.set()
         elif self._thread is None:
             self._thread = threading.Thread(
-                target=vital.run(self._play), name="rehearsal", daemon=True
+                target=vital.run(self._rehearse), name="rehearsal", daemon=True
             )
             self._thread.start()
 
@@ -67,21 +87,33 @@ class Rehearsal:
         if self._thread is not None:
             self._thread.join()
 
-    def _play(self) -> None:
-        scratch = tempfile.mkdtemp(prefix="rehearsal-")
+    def _rehearse(self) -> None:
+        first: dict[int, int] = {}
         try:
-            query = self._sessions.rehearse(_EXCHANGE, pass_by, scratch)
-            try:
-                self._watch(query)
-            finally:
-                query.stop()
+            first = self._begins()
+            self._play(first)
+            _log.info("rehearsed: ready to lead")
+            self._over.set()
+            while not first and not self._halt.wait(_EMPTY_SECONDS):
+                if first := self._begins():
+                    self._play(first)
         except Exception as failed:
             # whoever is not rehearsed leads, too, only later
             _log.warning("the rehearsal failed", reason=str(failed)[:500])
         finally:
+            self._over.set()
+
+    def _play(self, first: dict[int, int]) -> None:
+        scratch = tempfile.mkdtemp(prefix="rehearsal-")
+        try:
+            query = self._sessions.rehearse(_PLAYED, pass_by, scratch, first or _ANY)
+            try:
+                self._watch(query)
+            finally:
+                query.stop()
+        finally:
             with contextlib.suppress(OSError):
                 shutil.rmtree(scratch)
-            self._over.set()
 
     def _watch(self, query: StreamingQuery) -> None:
         looks = round(_PATIENCE_SECONDS / _LOOK_SECONDS)
@@ -93,4 +125,3 @@ class Rehearsal:
         failure = query.exception()
         if failure is not None:
             raise failure
-        _log.info("rehearsed: ready to lead")

@@ -40,10 +40,11 @@ Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _COLLECTOR = (
     "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
 )
-#: few compiler and collector threads: the work is in Python
+#: few compiler and collector threads: the work is in Python; nobody records Netty's events, whose
+#: classes take longer to load than the first record to come
 _JVM = (
     f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k"
-    " -XX:CICompilerCount=2"
+    " -XX:CICompilerCount=2 -Dio.netty.jfr.enabled=false"
 )
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more
 #: than its value does
@@ -68,7 +69,7 @@ _SESSION = {
     "spark.sql.session.timeZone": "UTC",
 }
 #: on a disk Spark's default starts ten programs of the system for rights and links of each file of
-#: its checkpoint, this one two
+#: its checkpoint, this one and the file system below it one
 _BY_RENAMING = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -116,7 +117,11 @@ def checkpoint_files(directory: str) -> dict[str, str]:
     Spark. Pure.
     """
     return (
-        {"spark.sql.streaming.checkpointFileManagerClass": _BY_RENAMING}
+        {
+            "spark.sql.streaming.checkpointFileManagerClass": _BY_RENAMING,
+            # without a file of checksums, with rights of its own, beside each file
+            "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        }
         if directory_of(directory)
         else {}
     )
@@ -309,11 +314,16 @@ class SparkSessions:
                 f"Spark cannot read {topic}", topic=topic, detail=str(refused)[:500], retryable=True
             ) from refused
 
-    def rehearse(self, wanted: Wanted, operator: Work, checkpoint: str) -> StreamingQuery:
-        """Start a query in real time over what comes to a topic from now on, with epochs as short
-        as they may be.
+    def rehearse(
+        self, wanted: Wanted, operator: Work, checkpoint: str, first: dict[int, int]
+    ) -> StreamingQuery:
+        """Start a query in real time over a topic, with epochs as short as they may be.
+
+        Args:
+            first: the offset to begin at, by partition.
         """
-        records = self._records(wanted, "realtime", 1, since="latest")
+        since = starting_offsets(wanted.topic, first)
+        records = self._records(wanted, "realtime", 1, since=since)
         return self._start(
             records, operator, "realtime", "rehearsal", checkpoint, SHORTEST_EPOCH_SECONDS
         )

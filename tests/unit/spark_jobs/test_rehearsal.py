@@ -34,9 +34,16 @@ class _Sessions:
         self.settings = SimpleNamespace(master=master)
         self.query = _Query()
         self.begun: list[str] = []
+        self.first: list[dict[int, int]] = []
+        self.twice = threading.Event()
 
-    def rehearse(self, wanted: Any, operator: Any, checkpoint: str) -> _Query:
+    def rehearse(
+        self, wanted: Any, operator: Any, checkpoint: str, first: dict[int, int]
+    ) -> _Query:
         assert operator is pass_by
+        self.first.append(first)
+        if len(self.first) == 2:
+            self.twice.set()
         self.begun.append(checkpoint)
         return self.query
 
@@ -48,7 +55,22 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _made(**given: Any) -> tuple[_Sessions, Rehearsal]:
     sessions: Any = _Sessions(**given)
-    return sessions, Rehearsal(sessions)
+    return sessions, Rehearsal(sessions, lambda: {0: 7})
+
+
+def test_without_records_it_is_ready_and_plays_again_with_the_first_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rehearsal, "_EMPTY_SECONDS", 0.001)
+    sessions: Any = _Sessions()
+    sessions.query.lastProgress = {}
+    found = iter([{}, {}, {0: 7}])
+    played = Rehearsal(sessions, lambda: next(found))
+    played.begin()
+    assert sessions.twice.wait(5)
+    played.end()
+    assert played.is_over
+    assert sessions.first == [{0: -2}, {0: 7}]
 
 
 def test_it_is_over_with_the_first_epoch_and_leaves_nothing() -> None:

@@ -17,9 +17,10 @@ def test_offsets_on_a_disk_are_written_by_renaming_and_those_in_an_object_store_
     tmp_path: Path,
 ) -> None:
     for directory in (str(tmp_path), f"file://{tmp_path}"):
-        [(setting, manager)] = checkpoint_files(directory).items()
-        assert setting == "spark.sql.streaming.checkpointFileManagerClass"
+        settings = checkpoint_files(directory)
+        manager = settings["spark.sql.streaming.checkpointFileManagerClass"]
         assert manager.endswith(".FileSystemBasedCheckpointFileManager")
+        assert settings["spark.hadoop.fs.file.impl"].endswith(".RawLocalFileSystem")
     assert checkpoint_files("memory://penstock/state") == {}
 
 
