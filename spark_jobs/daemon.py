@@ -1,7 +1,8 @@
 """Spark's Python worker daemon, with two changes.
 
 The imports of the operator and of its kernels are done before it forks, so workers start warm and
-share the pages. And what Spark sends a worker comes through a `Pipe`, which can tell whether there is something to read.
+share the pages. And what Spark sends a worker comes through a `Pipe`, which can tell whether there
+is something to read.
 """
 
 import gc

@@ -1,8 +1,9 @@
 """What a standby does while it waits: it plays what it will have to do when it leads.
 
-A query in real time over the newest records of the catalog's topic goes through whatever costs time when it happens for the first time: Spark loads and compiles its
-classes and plans, Kafka's client connects, the first record is converted, the Python daemon starts
-and imports. Its operator works on nothing, and its checkpoint is scratch, so nobody else notices.
+A query in real time over the newest records of the catalog's topic goes through whatever costs time
+when it happens for the first time: Spark loads and compiles its classes and plans, Kafka's client
+connects, the first record is converted, the Python daemon starts and imports. Its operator works on
+nothing, and its checkpoint is scratch, so nobody else notices.
 """
 
 from __future__ import annotations
