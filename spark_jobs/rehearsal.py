@@ -24,7 +24,7 @@ from spark_jobs.begins import EARLIEST
 from spark_jobs.queries import Wanted
 from spark_jobs.session import SparkSessions
 
-#: a rehearsal that has not come through its first epoch by then has shown what it can
+#: a rehearsal that has not come through its first record by then has shown what it can
 _PATIENCE_SECONDS = 90.0
 _LOOK_SECONDS = 0.2
 _PLAYED = Wanted(names.CATALOG, names.BUILT_IN_TOPICS[names.CATALOG], 0)
@@ -54,7 +54,7 @@ def newest_records(kafka_bootstrap: str) -> dict[int, int]:
 
 
 class Rehearsal:
-    """One in the life of a process, on a thread, from `begin` to its first epoch or to `end`."""
+    """One in the life of a process, on a thread, from `begin` to its first record or to `end`."""
 
     def __init__(self, sessions: SparkSessions, begins: Callable[[], dict[int, int]]) -> None:
         """
@@ -109,17 +109,22 @@ class Rehearsal:
         try:
             query = self._sessions.rehearse(_PLAYED, pass_by, scratch, first or _ANY)
             try:
-                self._watch(query)
+                self._watch(query, min(len(first), 1))
             finally:
                 query.stop()
         finally:
             with contextlib.suppress(OSError):
                 shutil.rmtree(scratch)
 
-    def _watch(self, query: StreamingQuery) -> None:
+    def _watch(self, query: StreamingQuery, rows: int) -> None:
+        """Wait until the query has read so many *rows*: the first epoch may be over before Python
+        is there.
+        """
         looks = round(_PATIENCE_SECONDS / _LOOK_SECONDS)
         for _ in range(looks):
-            if query.lastProgress is not None or not query.isActive:
+            progress = query.lastProgress
+            done = progress is not None and progress["numInputRows"] >= rows
+            if done or not query.isActive:
                 break
             if self._halt.wait(_LOOK_SECONDS):
                 return

@@ -63,7 +63,7 @@ def test_without_records_it_is_ready_and_plays_again_with_the_first_one(
 ) -> None:
     monkeypatch.setattr(rehearsal, "_EMPTY_SECONDS", 0.001)
     sessions: Any = _Sessions()
-    sessions.query.lastProgress = {}
+    sessions.query.lastProgress = {"numInputRows": 3}
     found = iter([{}, {}, {0: 7}])
     played = Rehearsal(sessions, lambda: next(found))
     played.begin()
@@ -73,11 +73,13 @@ def test_without_records_it_is_ready_and_plays_again_with_the_first_one(
     assert sessions.first == [{0: -2}, {0: 7}]
 
 
-def test_it_is_over_with_the_first_epoch_and_leaves_nothing() -> None:
+def test_it_is_over_with_the_first_record_and_leaves_nothing() -> None:
     sessions, played = _made()
     assert not played.is_over
+    sessions.query.lastProgress = {"numInputRows": 0}
     played.begin()
-    sessions.query.lastProgress = {}
+    assert not sessions.query.stopped.wait(0.05)
+    sessions.query.lastProgress = {"numInputRows": 3}
     assert sessions.query.stopped.wait(5)
     played.end()
     played.begin()
@@ -123,7 +125,7 @@ def test_a_standby_is_ready_once_it_has_rehearsed() -> None:
             waiting("Redis does not answer: away")
             assert not sessions.begun
             waiting("node 1 runs the jobs")
-            sessions.query.lastProgress = {}
+            sessions.query.lastProgress = {"numInputRows": 3}
             assert sessions.query.stopped.wait(5)
             played.end()
             waiting("node 1 runs the jobs")
