@@ -110,6 +110,7 @@ def test_the_catalog_keeps_all_but_the_password(tmp_path: Path) -> None:
     ).puts
     assert isinstance(table, Table) and table.foreign and table.key_column == MESSAGE_ID
     assert foreign.of(table) == topic and "hidden" not in str(table)
+    assert not table.timeless
     assert [c.name for c in table.columns] == ["ts", MESSAGE_ID, "v", "n", "b", "s", "x", "d"]
     shown = foreign.definition_sql(table, topic)
     assert "`topic`" not in shown and "topic = 'orders'" in shown and MESSAGE_ID not in shown
@@ -151,6 +152,7 @@ def test_a_table_of_changes_has_a_key_of_its_own(tmp_path: Path) -> None:
     shown = foreign.definition_sql(table, topic)
     assert "`id` BIGINT PRIMARY KEY" in shown and "data_format = 'DebeziumJSON'" in shown
     assert "fixed_time = 'true'" in shown
+    assert table.timeless
 
 
 def test_json_objects_become_rows() -> None:
