@@ -429,6 +429,28 @@ def test_a_schema_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPa
     assert asked == ["/schemas/ids/9"]
 
 
+def test_a_schema_that_the_registry_does_not_know_yet_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = SchemaRegistry("http://registry.invalid")
+    unknown = SchemaError("it does not know it", code="E_UNKNOWN_SCHEMA")
+    known: dict[str, dict[str, Any]] = {}
+
+    def answer(path: str) -> dict[str, Any]:
+        if path not in known:
+            raise unknown
+        return known[path]
+
+    monkeypatch.setattr(registry, "_get", answer)
+    for ask in (registry.schema, registry.descriptors):
+        with pytest.raises(SchemaError, match="does not know"):
+            ask(9)
+    known["/schemas/ids/9"] = {"schema": '"string"'}
+    known["/schemas/ids/9?format=serialized"] = {"schema": ""}
+    assert registry.schema(9) == "string"
+    assert registry.descriptors(9).messages == {}
+
+
 def test_json_as_confluents_json_schema_serializers_frame_it() -> None:
     n = Column("n", ColumnType("INT"))
     framed = struct.pack(">bI", 0, 7) + b'{"n": 3}'

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +24,17 @@ class Kafka:
         self.places: dict[tuple[str, int], int] = {}
         self.first = 0
         self.sought: list[int] = []
+        #: ends the wait for records
+        self.arrived = threading.Event()
+
+    def __enter__(self) -> Kafka:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is open."""
+
+    def topics(self) -> dict[str, int]:
+        return {self.log.topic: 1}
 
     def start_offsets(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
         return dict.fromkeys(places, self.first)
@@ -48,6 +60,8 @@ class Kafka:
             if start < stop:
                 found.append(self.log.batch(start, stop))
                 self.places[place] = stop
+        if not found:
+            self.arrived.wait(seconds)
         return found
 
 
@@ -56,10 +70,11 @@ class Here:
         table = stream_table()
         self.log = Log(table.topic)
         self.replica: Replica = Node("N1", table, self.log, directory, loop).replica
-        self.kafka: Any = Kafka(self.log)
+        self.kafka = Kafka(self.log)
         #: replicas that had to have room
         self.waited: list[Replica] = []
-        self.follower = LogFollower(self.kafka, self.kafka, self.waited.append)
+        kafka = cast(Any, self.kafka)
+        self.follower = LogFollower(kafka, kafka, self.waited.append)
 
     @property
     def topic(self) -> str:
