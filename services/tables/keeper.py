@@ -7,24 +7,19 @@ A thread reads the logs of all tables (`log_follower.py`), another one writes fi
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import shutil
 import threading
 
 from penstock.bus import Admin, Reader
-from penstock.catalog.model import Table
 from penstock.catalog.reader import CatalogReader
 from penstock.config.raft import Group
-from penstock.errors import BusError, ConfigError
+from penstock.errors import BusError
 from penstock.runtime.clock import Clock
 from penstock.runtime.log import get
-from services.tables.copy import Copy
+from services.tables.copy_directory import CopyDirectory
 from services.tables.copy_files import CopyFiles
 from services.tables.log_follower import LogFollower
 from services.tables.replica import Replica
-from services.tables.rows import TableRows
 from services.tables.settings import TablesSettings
-from services.tables.shape import Shape
 
 log = get(__name__)
 _QUEUE_BYTES = 16 << 20
@@ -55,18 +50,7 @@ class ReplicaKeeper:
         self._groups = {g.id for g in groups}
         self._catalog = catalog
         self._admin = admin
-        self._loop = loop
-        self._directory = settings.directory
-        self._directory.mkdir(parents=True, exist_ok=True)
-        # held as long as the node lives
-        self._claim = open(self._directory / "lock", "w", encoding="utf-8")  # noqa: SIM115
-        try:
-            fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise ConfigError(
-                f"{self._directory} holds the copies of another node that runs",
-                hint="PENSTOCK_TABLES_PERSISTENCE_DIR: one for each node",
-            ) from None
+        self._directory = CopyDirectory(settings, loop)
         self._replicas: dict[int, Replica] = {}
         self._halt = threading.Event()
         #: a session waits for what is in the log
@@ -86,7 +70,7 @@ class ReplicaKeeper:
         self._halt.set()
         self._thread.join(timeout=_JOIN_SECONDS)
         self._files.join()
-        self._claim.close()
+        self._directory.release()
 
     def all(self) -> list[Replica]:
         return list(self._replicas.copy().values())
@@ -154,12 +138,14 @@ class ReplicaKeeper:
         topics = self._admin.topics() if new else {}
         for table in new:
             if table.topic in topics:
-                replica = self._replicas.get(table.id) or self._open(table)
+                replica = self._replicas.get(table.id) or self._directory.open(
+                    table, catalog.database(table.database), self._awaited.set
+                )
                 self._replicas[table.id] = replica
                 logs.begin(replica)
         if all(t.topic in topics for t in new):
             logs.revision = revision
-            self._remove_leftovers({str(i) for i in wanted})
+            self._directory.remove_leftovers(wanted, catalog.next_id)
 
     def _drop(self, table_id: int, logs: LogFollower) -> None:
         replica = self._replicas.pop(table_id)
@@ -167,30 +153,3 @@ class ReplicaKeeper:
         logs.leave(replica.table.topic)
         replica.copy.remove()
         log.info("table dropped", table=replica.name)
-
-    def _open(self, table: Table) -> Replica:
-        assert table.replicated is not None
-        home = self._catalog.catalog.database(table.database)
-        ahead = home.max_ahead.ticks(table.precision) if home is not None else 0
-        copy = Copy(
-            self._directory / str(table.id),
-            Shape.of(table, self._settings.flush_rows, self._settings.max_producers),
-        )
-        log.info(
-            "table opened",
-            table=f"{table.database}.{table.name}",
-            group=table.replicated.group,
-            rows=copy.next,
-            earliest=copy.earliest,
-        )
-        return Replica(table, TableRows(table, ahead), copy, self._loop, hurry=self._awaited.set)
-
-    def _remove_leftovers(self, known: set[str]) -> None:
-        """Files of tables that were dropped while this node was away."""
-        for path in self._directory.iterdir():
-            if (
-                path.name.isdigit()
-                and path.name not in known
-                and int(path.name) < self._catalog.catalog.next_id
-            ):
-                shutil.rmtree(path, ignore_errors=True)
