@@ -129,7 +129,7 @@ def units(kind: str, rows: int, first: int = 0) -> Iterator[pl.DataFrame]:
 
 
 def _back(at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How many sweeps before its own the row lies that each row replaces; 0: it replaces none."""
+    """Return how many sweeps ago the row was that each row replaces; 0 where it replaces none."""
     # a row of each hundred, another of its tables in every sweep
     chosen = (at * 7 + at // _TABLES) % _ONE_IN == 0
     return np.where(chosen, np.minimum(np.where(at % 2, 5, 20), at // _TABLES), 0)

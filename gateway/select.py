@@ -7,7 +7,6 @@ Owns the Flight client. Results larger than the settings allow are refused.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from penstock.basic_auth import basic_header
 from penstock.errors import (
     OverloadError,
     PenstockError,
@@ -86,7 +86,7 @@ class StoreClient:
             turns: how many queries each user may have.
         """
         self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
-        header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+        header = basic_header(user, password).encode()
         self._options = flight.FlightCallOptions(
             headers=[(b"authorization", header)], timeout=timeout
         )

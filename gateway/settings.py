@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from penstock.config.settings import Port, Settings
+
+#: one of them has whatever stands between a port that is published here and the gateway
+_PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
 
 
 def partitions_here() -> int:
@@ -26,7 +29,7 @@ def partitions_here() -> int:
 
 
 class GatewaySettings(Settings):
-    """The way in. Everything binds to loopback unless `host` says otherwise."""
+    """Settings of the gateway. It binds to loopback unless `host` says otherwise."""
 
     service: ClassVar[str] = "gateway"
     reference_names: ClassVar[Mapping[str, str]] = {
@@ -42,6 +45,9 @@ class GatewaySettings(Settings):
     #: networks that its passwords may come from without TLS, besides this machine: that of a proxy
     #: on a private network
     postgres_clear: tuple[IPv4Network | IPv6Network, ...] = ()
+    #: address at which a proxy publishes the port; when it is a loopback address, only this machine
+    #: reaches the proxy, and passwords may come from private networks, on one of which the proxy is
+    postgres_published: IPv4Address | IPv6Address | None = None
 
     #: largest request body and WebSocket frame, bytes
     max_body: int = Field(16 << 20, ge=1024)
@@ -83,6 +89,18 @@ class GatewaySettings(Settings):
     #: where other gateways reach this one; empty: host and port, or this machine's name and port
     #: where `host` is every address
     advertised_url: str = ""
+
+    @field_validator("postgres_published", mode="before")
+    @classmethod
+    def _without_brackets(cls, value: object) -> object:
+        """Take an IPv6 address as a published port names it, and nothing as no address."""
+        return (value.strip("[]") or None) if isinstance(value, str) else value
+
+    @property
+    def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Return the networks that passwords of the PostgreSQL wire may come from without TLS."""
+        at = self.postgres_published
+        return (*self.postgres_clear, *_PRIVATE) if at and at.is_loopback else self.postgres_clear
 
     @property
     def reached_at(self) -> str:

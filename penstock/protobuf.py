@@ -81,6 +81,15 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value & _SIGN else value
 
 
+def zigzag(value: int) -> int:
+    """Return the signed number that zigzag encoding writes as *value*.
+
+    >>> [zigzag(n) for n in range(5)]
+    [0, -1, 1, -2, 2]
+    """
+    return value >> 1 ^ -(value & 1)
+
+
 def varint_bytes(value: int) -> bytes:
     """Return a number that is not negative as protobuf writes it."""
     made = bytearray()

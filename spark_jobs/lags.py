@@ -25,7 +25,7 @@ _log = log.get(__name__)
 
 @dataclass
 class Progress:
-    """How one query gets on. `started` and `moved` are monotonic seconds."""
+    """Progress of one query. `started` and `moved` are monotonic seconds."""
 
     started: float
     moved: float

@@ -25,9 +25,10 @@ _WAKE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class TopicProgress:
-    """Where the partitions of a topic end, and up to where each is worked on and saved.
+    """The end of each partition of a topic, and the offset up to which it is worked on and saved.
 
-    `sure`: that is said of this topic, and not of an earlier one of its name.
+    Attributes:
+        sure: false if `saved` may be about an earlier topic of the same name.
     """
 
     ends: tuple[int, ...]
@@ -36,17 +37,17 @@ class TopicProgress:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """True when nothing is left to do."""
         return self.sure and not self.lag
 
     @property
     def lag(self) -> int:
-        """Records that are not worked on yet."""
+        """Count the records that are not worked on yet."""
         return sum(max(end - saved, 0) for saved, end in zip(self.saved, self.ends, strict=True))
 
     @property
     def hindmost(self) -> int:
-        """The partition in which most records wait."""
+        """Return the partition in which most records wait."""
         return max(range(len(self.ends)), key=lambda p: self.ends[p] - self.saved[p])
 
 

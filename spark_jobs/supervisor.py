@@ -1,47 +1,40 @@
-"""Keeps the queries running that the catalog calls for: starts, stops, restarts, switches modes,
-and says how they are.
+"""Keeps the queries running that the catalog calls for: starts, stops and restarts them, and
+switches their modes.
 
 Positions come from the workers over Redis, ends from Kafka, epochs from Spark. When the JVM is gone
-every call fails: the process ends, and whoever started it starts it anew. Refused here: anything
-about rows.
+every call fails: the process ends, and whoever started it starts it anew. Knows nothing of rows.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import threading
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
 
-import psutil
 import redis
-from prometheus_client import Counter, Gauge
-from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock import names
 from penstock.bus import Admin
 from penstock.catalog.apply import Changed
-from penstock.catalog.model import Database, StreamEntry
+from penstock.catalog.model import Database
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import BusError
 from penstock.runtime import log
-from penstock.runtime.clock import Clock, milliseconds
+from penstock.runtime.clock import Clock
 from penstock.runtime.health import Health
 from penstock.storage.checkpoints import directory_of
-from spark_jobs.backlog import CAUTIOUS
 from spark_jobs.begins import begins
 from spark_jobs.controls import topics_with_ticks
 from spark_jobs.epochs import Epochs
-from spark_jobs.hand_over import CATCHING_UP, HandOver
-from spark_jobs.lags import LAG_SECONDS, Lags, Progress
+from spark_jobs.hand_over import HandOver
+from spark_jobs.lags import LAG_SECONDS, Lags
 from spark_jobs.leftovers import Leftovers
-from spark_jobs.operator import Operator
-from spark_jobs.queries import Action, Failures, Mode, Running, Wanted, decide, topics_to_read
+from spark_jobs.queries import Action, Failures, Wanted, decide, topics_to_read
+from spark_jobs.query_metrics import QueryMetrics
+from spark_jobs.query_starter import QueryStarter
+from spark_jobs.query_status import QueryStatus, RunningQuery
 from spark_jobs.rest import Turn
 from spark_jobs.resting import Resting
+from spark_jobs.safe_mode import SafeMode
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
 from spark_jobs.stream_metrics import StreamMetrics
@@ -58,26 +51,8 @@ _START_SECONDS = 30.0
 _STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
 #: how often each query is asked for its epochs, and said to be read
 _TELL_SECONDS = 2.0
-_HEARTBEAT_SECONDS = 15
 
 _log = log.get(__name__)
-
-
-@dataclass
-class _Query:
-    wanted: Wanted
-    mode: Mode
-    handle: StreamingQuery
-    progress: Progress
-    reading: bool = False
-    #: when it was last said how it is
-    told: float = float("-inf")
-    dead: set[int] = field(default_factory=set)
-    #: positions at which the JVM was told last how far the state is
-    noted: dict[str, int] = field(default_factory=dict)
-
-    def running(self) -> Running:
-        return Running(self.wanted, self.mode, True, self.progress.lag)
 
 
 class QuerySupervisor:
@@ -96,40 +71,35 @@ class QuerySupervisor:
         token: str,
         watch: SleepWatch,
     ) -> None:
-        self._token = token
         self._settings = settings
         self._sessions = sessions
         self._catalog = catalog
-        self._redis = client
         self._admin = admin
         self._epochs = epochs
         self._health = health
         self._clock = clock
-        self._queries: dict[str, _Query] = {}
+        self._queries: dict[str, RunningQuery] = {}
         self._failures: dict[str, Failures] = {}
         self._lags = Lags(client, admin, catalog, health.registry, sessions.slots)
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
-        self._hand_over = HandOver(settings, client, admin, self._lags.position)
         self._leftovers = Leftovers(settings, catalog)
         self._resting = Resting(client, admin, watch, settings.idle_seconds)
-        self._host = socket.gethostname()
+        self._status = QueryStatus(client, clock, sessions.retry)
+        self._starter = QueryStarter(
+            settings,
+            sessions,
+            HandOver(settings, client, admin, self._lags.position),
+            self._leftovers,
+            self._status,
+            clock,
+            token,
+        )
+        self._safe_mode = SafeMode(client, on=settings.safe_mode)
         self._wake = threading.Event()
         self._halt = threading.Event()
-        registry = health.registry
-        self._mode_gauge = Gauge(
-            "penstock_query_realtime",
-            "1 in real time, 0 in micro-batches",
-            ["topic"],
-            registry=registry,
-        )
-        self._restarts = Counter(
-            "penstock_query_failures", "Queries that failed", ["topic"], registry=registry
-        )
-        self._ended = Counter(
-            "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
-        )
-        self._stream_metrics = StreamMetrics(client, registry)
+        self._metrics = QueryMetrics(health.registry)
+        self._stream_metrics = StreamMetrics(client, health.registry)
         catalog.listen(self._note_changes)
         watch.listen(self._wake.set)
 
@@ -145,8 +115,7 @@ class QuerySupervisor:
             Exception: the JVM is gone.
         """
         self._leftovers.remove_all()
-        if not self._settings.safe_mode:
-            self._redis.delete(names.safe_mode())
+        self._safe_mode.begin()
         while not self._halt.is_set():
             try:
                 self._round()
@@ -164,15 +133,12 @@ class QuerySupervisor:
         self._wake.set()
         if any(isinstance(c.new, Database) and c.new.removed for c in changes):
             self._leftovers.due = True
-        if self._settings.safe_mode:
-            gone = [c.old.id for c in changes if c.new is None and isinstance(c.old, StreamEntry)]
-            if gone:
-                self._redis.sadd(names.safe_mode_drops(), *gone)
+        self._safe_mode.note_changes(changes)
 
     def _round(self) -> None:
         now = self._clock.monotonic()
-        if self._settings.safe_mode:
-            self._redis.set(names.safe_mode(), "", ex=_HEARTBEAT_SECONDS)
+        if self._safe_mode.on:
+            self._safe_mode.beat()
             self._health.ready("queries", True, "safe mode: no stream runs")
             return
         wanted = topics_to_read(self._catalog.catalog)
@@ -288,33 +254,19 @@ class QuerySupervisor:
         failures = self._failures.get(topic, Failures())
         if not failures.may_start(now) or not self._exists(action.wanted):
             return
-        operator = Operator(self._settings, topic, action.wanted.id, self._token)
-        self._clear_tasks(topic)
         try:
-            at_once = (
-                self._hand_over.records_at_once(action.wanted)
-                if action.mode == "microbatch" and not failures.count
-                else CAUTIOUS
-            )
-            # the state says where to begin; what a driver left of its epochs says less, and may be
-            # half a commit, which Spark refuses for ever
-            self._leftovers.remove_checkpoint(action.wanted)
-            first = begins(self._settings, action.wanted)
-            handle = self._sessions.query(action.wanted, action.mode, operator, at_once, first)
+            query = self._starter.start(action.wanted, action.mode, cautiously=failures.count > 0)
         except BusError as error:
             self._note_failure(topic, str(error), now)
             return
-        # on a busy machine the start itself has taken a while
-        begun = self._clock.monotonic()
-        progress = Progress(started=begun, moved=begun)
-        self._queries[topic] = _Query(action.wanted, action.mode, handle, progress)
-        self._mode_gauge.labels(topic).set(action.mode == "realtime")
+        self._queries[topic] = query
+        self._metrics.count_start(topic, action.mode)
         _log.info(
             "query started", topic=topic, mode=action.mode, lag=self._lags.by_topic.get(topic, 0)
         )
 
     def _exists(self, wanted: Wanted) -> bool:
-        """Whether the topic is there with all its partitions: its creation may be under way."""
+        """Tell whether the topic is there with all its partitions; it may just be being created."""
         if self._existing.get(wanted.topic) != wanted.partitions:
             self._existing = self._admin.topics()
         return self._existing.get(wanted.topic) == wanted.partitions
@@ -325,9 +277,9 @@ class QuerySupervisor:
             active = query.handle.isActive
             due = now - query.told >= _TELL_SECONDS or not active
             if due and self._epochs.report(query.wanted, query.handle):
-                self._ended.labels(topic).inc()
+                self._metrics.count_epoch(topic)
             if active:
-                self._beat(query, now, due=due)
+                self._status.beat(query, now, due=due)
                 continue
             self._queries.pop(topic)
             failure = query.handle.exception()
@@ -335,75 +287,27 @@ class QuerySupervisor:
                 self._note_failure(topic, str(failure), now, now - query.progress.started)
             elif query.mode == "microbatch":
                 _log.info("caught up", topic=topic)
-                self._redis.hdel(names.query_progress(topic), CATCHING_UP)
+                self._status.end_catch_up(topic)
                 self._lags_at = 0.0
                 self._lags.by_topic.pop(topic, None)
 
     def _note_failure(self, topic: str, reason: str, now: float, ran: float = 0.0) -> None:
         self._failures[topic] = self._failures.get(topic, Failures()).another(now, ran)
-        self._restarts.labels(topic).inc()
+        self._metrics.count_failure(topic)
         _log.error(
             "query failed", topic=topic, reason=reason[:2000], failures=self._failures[topic].count
         )
-        self._redis.delete(names.query_heartbeat(topic))
+        self._status.fail(topic)
 
-    def _stop(self, query: _Query) -> None:
+    def _stop(self, query: RunningQuery) -> None:
         query.handle.stop()
         self._queries.pop(query.wanted.topic, None)
-        self._redis.delete(names.query_heartbeat(query.wanted.topic))
-        self._redis.hdel(names.query_progress(query.wanted.topic), CATCHING_UP)
+        self._status.end(query.wanted.topic)
         _log.info("query stopped", topic=query.wanted.topic, mode=query.mode)
-
-    # ---------------------------------------------------------------- how they are
-
-    def _beat(self, query: _Query, now: float, *, due: bool) -> None:
-        """Say that the topic is being read, once every partition's task has begun."""
-        topic = query.wanted.topic
-        fields = self._redis.hgetall(names.query_progress(topic))
-        tasks = [
-            json.loads(value) for name, value in fields.items() if str(name).startswith("task:")
-        ]
-        self._retry_dead(query, tasks)
-        fresh = not query.reading and len(tasks) >= query.wanted.partitions
-        query.reading = query.reading or fresh
-        if due or fresh:
-            query.told = now
-        if query.reading and (due or fresh):
-            beat = {
-                "mode": query.mode,
-                "partitions": query.wanted.partitions,
-                **query.progress.to_beat(),
-                "time": milliseconds(self._clock),
-            }
-            self._redis.set(names.query_heartbeat(topic), json.dumps(beat), ex=_HEARTBEAT_SECONDS)
-
-    def _retry_dead(self, query: _Query, tasks: list[dict[str, Any]]) -> None:
-        """Have tasks tried again whose worker has died on this machine; of others Spark hears with
-        the next record.
-        """
-        for task in tasks:
-            attempt = int(task["attempt"])
-            if (
-                task["host"] != self._host
-                or attempt in query.dead
-                or psutil.pid_exists(int(task["pid"]))
-            ):
-                continue
-            query.dead.add(attempt)
-            _log.warning(
-                "worker died", topic=query.wanted.topic, pid=task["pid"], epoch=task["epoch"]
-            )
-            self._sessions.retry(attempt)
-
-    def _clear_tasks(self, topic: str) -> None:
-        key = names.query_progress(topic)
-        fields = [str(f) for f in self._redis.hkeys(key) if str(f).startswith("task:")]
-        if fields:
-            self._redis.hdel(key, *fields)
 
     def _forget(self, wanted: Wanted) -> None:
         """Remove what is kept of a topic that is gone."""
-        self._redis.delete(names.query_progress(wanted.topic), names.query_heartbeat(wanted.topic))
+        self._status.forget(wanted.topic)
         self._lags.forget(wanted.topic)
         self._existing.pop(wanted.topic, None)
         self._leftovers.remove_topic(wanted)

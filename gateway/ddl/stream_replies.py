@@ -94,7 +94,9 @@ class StreamReplies:
 
 
 def _span_columns(schema: Collection[str], named: Collection[str]) -> list[str]:
-    """What a window spans, as far as the statement names it and no column has the name."""
+    """Return those of the columns of a window's span that the statement names and the result does
+    not have under the same name.
+    """
     taken = {name.lower() for name in schema}
     return [name for name in OPEN_SPAN if name in named and name not in taken]
 

@@ -14,10 +14,9 @@ _OF_ROWS = ("E_EXPRESSION", "E_LATE", "E_WRONG_PARTITION", "E_TOO_FAR_AHEAD")
 _OPERATION = b'"_op":'
 
 _ADVICE: dict[tuple[str, Kind], str] = {
-    (
-        "E_LATE",
-        "row",
-    ): "The table has the rows. RECALCULATE STREAM computes their windows with them.",
+    ("E_LATE", "row"): (
+        "The table has the rows. RECALCULATE STREAM computes their windows with them."
+    ),
     ("E_EXPRESSION", "row"): (
         "The table has the rows. If the stream is wrong, mend it, then RECALCULATE STREAM. If a"
         " value is wrong, write the row again with a right one."
@@ -48,10 +47,9 @@ _ADVICE: dict[tuple[str, Kind], str] = {
         "The streams have left the record out, the table has it. Once what killed the operator is"
         " mended, RECALCULATE each STREAM of the table."
     ),
-    (
-        "E_ROW",
-        "row",
-    ): "Make the row fit the view's target, and write it again in the view's source.",
+    ("E_ROW", "row"): (
+        "Make the row fit the view's target, and write it again in the view's source."
+    ),
     ("E_ROW_TOO_LARGE", "row"): "Write a smaller row again in the view's source.",
 }
 _OTHERWISE = "Whoever wrote the record has to mend it and write it again."

@@ -65,53 +65,61 @@ class Information:
         self._letters = letters
         self.tables = TableLists(self._viewer)
         self.children = ChildLists(self._viewer)
-        streams = StreamLists(self._viewer)
-        federation = FederationLists(self._viewer)
-        principals = PrincipalLists(self._viewer)
-        mesh = MeshLists(self._viewer)
-        losses = LossLists(self._viewer, letters)
-        self._lists: dict[str, Callable[[ListScope], pa.Table]] = {
+        self._streams = StreamLists(self._viewer)
+        self._federation = FederationLists(self._viewer)
+        self._principals = PrincipalLists(self._viewer)
+        self._mesh = MeshLists(self._viewer)
+        self._losses = LossLists(self._viewer, letters)
+        self._lists = self._make_lists()
+        self._shows = self._make_shows()
+
+    def _make_lists(self) -> dict[str, Callable[[ListScope], pa.Table]]:
+        """Return what answers each list of `information_schema`."""
+        return {
             "ins_databases": lambda _: self.tables.databases(),
             "ins_stables": lambda _: self.tables.stables(),
             "ins_tables": self.tables.tables,
             "ins_columns": self.tables.columns,
             "ins_tags": self.children.tags,
             "ins_indexes": lambda _: table_of(columns.INDEXES, ()),
-            "ins_streams": lambda _: streams.streams(),
-            "ins_stream_tasks": lambda _: streams.tasks(),
-            "ins_external_streams": lambda _: federation.externals(),
-            "ins_views": lambda _: federation.views(),
-            "ins_users": lambda _: principals.users(),
-            "ins_roles": lambda _: principals.roles(),
-            "ins_user_privileges": lambda _: principals.grants(),
-            "ins_dnodes": lambda _: mesh.dnodes(),
-            "ins_snodes": lambda _: mesh.snodes(),
-            "ins_functions": lambda _: mesh.functions(),
-            "ins_late_rows": lambda _: losses.late(),
-            "ins_dead_letters": lambda _: losses.dead_letters(),
+            "ins_streams": lambda _: self._streams.streams(),
+            "ins_stream_tasks": lambda _: self._streams.tasks(),
+            "ins_external_streams": lambda _: self._federation.externals(),
+            "ins_views": lambda _: self._federation.views(),
+            "ins_users": lambda _: self._principals.users(),
+            "ins_roles": lambda _: self._principals.roles(),
+            "ins_user_privileges": lambda _: self._principals.grants(),
+            "ins_dnodes": lambda _: self._mesh.dnodes(),
+            "ins_snodes": lambda _: self._mesh.snodes(),
+            "ins_functions": lambda _: self._mesh.functions(),
+            "ins_late_rows": lambda _: self._losses.late(),
+            "ins_dead_letters": lambda _: self._losses.dead_letters(),
         }
-        self._shows: dict[str, _Show] = {
+
+    def _make_shows(self) -> dict[str, _Show]:
+        """Return what answers each SHOW."""
+        return {
             "DATABASES": lambda *_: self._databases(user=True, system=True),
             "USER DATABASES": lambda *_: self._databases(user=True),
             "SYSTEM DATABASES": lambda *_: self._databases(system=True),
             "STABLES": self._show_stables,
             **dict.fromkeys(KINDS, self._show_tables),
-            "STREAMS": lambda statement, _: streams.streams(
+            "STREAMS": lambda statement, _: self._streams.streams(
                 self._require_database(statement.database)
             ),
-            "EXTERNAL STREAMS": lambda statement, _: federation.externals(
+            "EXTERNAL STREAMS": lambda statement, _: self._federation.externals(
                 self._require_database(statement.database)
             ),
-            "VIEWS": lambda statement, _: federation.views(
+            "VIEWS": lambda statement, _: self._federation.views(
                 self._require_database(statement.database)
             ),
             "VARIABLES": self._show_variables,
-            "FUNCTIONS": lambda *_: mesh.functions(),
-            "USERS": lambda *_: principals.users(),
-            "ROLES": lambda *_: principals.roles(),
-            "GRANTS": lambda *_: principals.grants(),
-            "DNODES": lambda *_: mesh.dnodes().drop_columns("rooms"),
-            "SNODES": lambda *_: mesh.snodes(),
+            "FUNCTIONS": lambda *_: self._mesh.functions(),
+            "USERS": lambda *_: self._principals.users(),
+            "ROLES": lambda *_: self._principals.roles(),
+            "GRANTS": lambda *_: self._principals.grants(),
+            "DNODES": lambda *_: self._mesh.dnodes().drop_columns("rooms"),
+            "SNODES": lambda *_: self._mesh.snodes(),
         }
 
     def for_user(self, user: str) -> Information:

@@ -42,7 +42,7 @@ class _Lag:
 
 
 class StreamLists:
-    """What the catalog has of streams, and what their readers say of them."""
+    """Lists of the catalog's streams, with what their readers report."""
 
     def __init__(self, viewer: Viewer) -> None:
         self._viewer = viewer

@@ -52,10 +52,10 @@ class PgCancel:
 
 @dataclass(frozen=True)
 class PgUser:
-    """Who a connection is of, and what has to stay true for that.
+    """The user of a connection.
 
     Attributes:
-        mark: ties it to the password as it is now.
+        mark: ties the connection to the password as it was at login.
         expires: when its token ends, in seconds since 1970; None for a password.
     """
 
@@ -116,7 +116,9 @@ def _require_private(
     if not channel.is_private(clear):
         raise AuthError(
             "passwords come over TLS or from this machine only",
-            hint="set PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY, and connect with sslmode=require",
+            hint="give the server a certificate (PENSTOCK_TLS_CERT, PENSTOCK_TLS_KEY) and connect "
+            "with sslmode=require; or publish the port at 127.0.0.1 and come through a tunnel; or "
+            "name networks that nobody else listens on in PENSTOCK_GATEWAY_POSTGRES_CLEAR",
         )
 
 

@@ -109,7 +109,7 @@ class PostgresServer:
         seconds = self._settings.header_seconds
         # what has not said who it is has little time
         async with asyncio.timeout(seconds):
-            wanted = await begin(channel, self._context, seconds, self._settings.postgres_clear)
+            wanted = await begin(channel, self._context, seconds, self._settings.trusted_networks)
             if isinstance(wanted, PgCancel):
                 self._cancel(wanted)
                 return

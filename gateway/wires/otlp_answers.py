@@ -33,7 +33,7 @@ _CODES = {
 
 
 class OtlpEncoding(Enum):
-    """How messages are written; the value is the media type."""
+    """Encodings of messages; the value is the media type."""
 
     JSON = "application/json"
     PROTOBUF = "application/x-protobuf"

@@ -24,6 +24,7 @@ from penstock.auth.hashing import HashQueue
 from penstock.auth.passwords import hash_setting, matches
 from penstock.auth.tokens import DAY_S, LONGEST_S, Tokens, looks_like_one, mark_of
 from penstock.auth.wrong_logins import WrongLogins
+from penstock.basic_auth import basic_header
 from penstock.catalog.model import User
 from penstock.catalog.view import Catalog
 from penstock.errors import AuthError
@@ -192,17 +193,17 @@ class Login:
         """Check a password; the user's name as it was created. Blocks. Raises AuthError,
         OverloadError.
         """
-        found = self._by_password(name, password, where, _basic_header(name, password))
+        found = self._by_password(name, password, where, basic_header(name, password))
         return found if isinstance(found, str) else found.result()
 
     async def log_in(self, name: str, password: str, *, where: str = "") -> str:
         """Do what `login` does without blocking the event loop or its worker threads."""
         return await _outcome(
-            self._by_password(name, password, where, _basic_header(name, password))
+            self._by_password(name, password, where, basic_header(name, password))
         )
 
     def _by_password(self, name: str, password: str, where: str, header: str) -> str | Future[str]:
-        plain = _basic_header(name, password)
+        plain = basic_header(name, password)
         found = self.recall(plain)
         if found is not None:
             self._accepted.keep(header, AcceptedLogin(found, self.mark(found), _NEVER))
@@ -290,10 +291,6 @@ def _split(header: str) -> tuple[str, str]:
     return scheme.lower(), value.strip()
 
 
-def _basic_header(user: str, password: str) -> str:
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-
-
 def _basic(value: str) -> tuple[str, str]:
     try:
         text = base64.b64decode(
@@ -322,4 +319,4 @@ def query_credentials(query: Mapping[str, str]) -> str | None:
         return f"Bearer {query[TOKEN_PARAMETER]}"
     if USER_PARAMETER not in query or PASSWORD_PARAMETER not in query:
         return None
-    return _basic_header(query[USER_PARAMETER], query[PASSWORD_PARAMETER])
+    return basic_header(query[USER_PARAMETER], query[PASSWORD_PARAMETER])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CommandPlace:
-    """Where a command is, and what it does in at most 60 characters."""
+    """The module of a command, and a summary of at most 60 characters."""
 
     module: str
     summary: str

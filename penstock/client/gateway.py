@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from pathlib import Path
 
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 
+from penstock.basic_auth import basic_header
 from penstock.client.http import Answer, Http
 from penstock.errors import AuthError, PenstockError, RemoteError
 from penstock.remote_errors import error_of
@@ -20,7 +20,7 @@ def authorization(user: str, password: str, token: str | None = None) -> str:
     """Return the header that stands for a user: by the token if there is one, else by password."""
     if token is not None:
         return f"Bearer {token}"
-    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    return basic_header(user, password)
 
 
 class Gateway:

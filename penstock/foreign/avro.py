@@ -39,9 +39,8 @@ def parse(text: Any) -> Any:
             raise ValueError(f"it is longer than {_LARGEST_SCHEMA} characters")
         schema = parse_schema(json.loads(text))
         _Measure().of(schema, _DEPTH)
-    except (
-        Exception
-    ):  # fastavro has no error of its own for all of it; what a registry answers is not repeated
+    except Exception:
+        # fastavro has no error of its own for all of it; a registry's answer is not repeated
         raise SchemaError(
             "the registry's schema is no Avro schema", code="E_REMOTE_SCHEMA"
         ) from None
@@ -49,7 +48,7 @@ def parse(text: Any) -> Any:
 
 
 def row_of(body: bytes, schema: Any) -> dict[str, Any]:
-    """The record that *body* holds. Raises SchemaError."""
+    """Return the record that *body* holds. Raises SchemaError."""
     try:
         row = fastavro.schemaless_reader(io.BytesIO(body), schema, None)
     except Exception as wrong:  # whatever broken bytes make of it
@@ -69,7 +68,7 @@ class _Measure:
         self._open: set[str] = set()
 
     def of(self, schema: Any, depth: int) -> tuple[int, int]:
-        """Raises ValueError: no bytes would pay for such values."""
+        """Return both for *schema*. Raises ValueError where no bytes would pay for its values."""
         if depth < 0:
             raise ValueError("its types are nested too deeply")
         if isinstance(schema, str):
@@ -122,7 +121,7 @@ class _Measure:
 
 
 def decimal_of(data: bytes, scale: int) -> Decimal:
-    """The number whose digits *data* holds, *scale* of them behind the point. Raises
+    """Return the number whose digits *data* holds, *scale* of them behind the point. Raises
     ValueError.
     """
     if len(data) > _DECIMAL_BYTES:
@@ -146,9 +145,7 @@ def _nanoseconds(data: int, writer_schema: Any = None, reader_schema: Any = None
 
 
 def _uuid(data: str | bytes, writer_schema: Any = None, reader_schema: Any = None) -> str:
-    """A UUID as text, however it was written: one that is spelled in another way is somebody's
-    text, too.
-    """
+    """Return a UUID as text. One that was written as text stays as it was spelled."""
     return data if isinstance(data, str) else str(UUID(bytes=data))
 
 

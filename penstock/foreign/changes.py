@@ -109,8 +109,8 @@ class Changes:
         return [_Version(number, row, op, values) for row, (op, values) in enumerate(made)]
 
     def _check_key(self, named: Record | None) -> None:
-        """Refuse rows whose key is longer than ours: two of them would be one row here. Raises
-        SchemaError.
+        """Raise SchemaError for rows whose key is longer than ours: two of them would be one row
+        here.
         """
         own = {self._key.name} if self._fixed else {self._key.name, self._time.name}
         more = [n for n in (named.values if named else ()) if n not in own]
@@ -146,7 +146,7 @@ class Changes:
     def _upsert(
         self, envelope: Envelope, after: Record, named: Record | None
     ) -> list[tuple[int, dict[str, Any]]]:
-        """The row after the change; where it was at another place before, deleted there first."""
+        """Return the row after the change, preceded by its deletion if it was elsewhere before."""
         place = self._place(after)
         if place is None:
             raise self._no_place(after)
@@ -164,7 +164,7 @@ class Changes:
         return [self._delete(old), *written] if old is not None and moved else written
 
     def _merge(self, row: dict[str, Any], untouched: Sequence[str]) -> list[Any]:
-        """The row without the values that stay; NULL is a value of all others."""
+        """Return the row without the values that stay. In other columns NULL counts as a value."""
         keys = (self._time.name, self._key.name)
         empty = {
             c.name: filler(self._types[c.name])
@@ -177,7 +177,7 @@ class Changes:
     def _row(
         self, after: Record, before: Record | None, place: _Place
     ) -> tuple[dict[str, Any], list[str]]:
-        """The columns of a row, and those whose values the message does not say."""
+        """Return a row, and the names of columns whose values the message does not say."""
         row: dict[str, Any] = {self._time.name: place[0], self._key.name: place[1]}
         untouched = []
         for column in self._columns[2:]:
@@ -197,7 +197,7 @@ class Changes:
     # ---------------------------------------------------------------- places
 
     def _old_place(self, before: Record | None, named: Record | None) -> _Place | None:
-        """Where the row was; None: the message does not say it."""
+        """Return where the row was, or None if the message does not say."""
         place = self._place(before)
         # of a NOT NULL column that is not in the replica identity, PostgreSQL's connector says 0
         if place is not None and not self._fixed and place[0] == 0:
@@ -205,7 +205,7 @@ class Changes:
         return place or self._place(named)
 
     def _place(self, record: Record | None) -> _Place | None:
-        """The place that *record* says; None: it does not say all of it."""
+        """Return the place in *record*, or None if it does not say all of it."""
         if record is None:
             return None
         time = _FIXED if self._fixed else self._value(record, self._time)

@@ -52,8 +52,8 @@ _EXACT = decimal.Context(prec=2 * _MOST_DIGITS, traps=[decimal.Inexact, decimal.
 
 @dataclass(frozen=True)
 class ConnectType:
-    """What a schema says of a field: Connect's type (`bytes`), its name (`io.debezium.time.Date`),
-    and the scale of a decimal. Empty where there is no schema.
+    """The schema's type of a field: Connect's type (`bytes`), its name (`io.debezium.time.Date`),
+    and the scale of a decimal. Empty without a schema.
     """
 
     base: str = ""
@@ -67,7 +67,7 @@ ConnectTypes = Mapping[str, ConnectType]
 
 
 def kinds_of_json(struct: Any) -> ConnectTypes:
-    """Types of the fields of a struct, as JSON messages describe one. Raises ValueError."""
+    """Return the types of the fields of a struct in a JSON schema. Raises ValueError."""
     found: dict[str, ConnectType] = {}
     for field in _fields(struct):
         parameters = field.get("parameters")
@@ -79,7 +79,7 @@ def kinds_of_json(struct: Any) -> ConnectTypes:
 
 
 def struct_of_json(schema: Any, name: str) -> Any:
-    """The struct under field *name* of the struct *schema*; None without one. Raises ValueError."""
+    """Return the struct in field *name* of the struct *schema*, if any. Raises ValueError."""
     return next((f for f in _fields(schema) if f.get("field") == name), None)
 
 
@@ -91,8 +91,8 @@ def _fields(struct: Any) -> list[dict[str, Any]]:
 
 
 def kinds_of_avro(schema: Any, path: tuple[str, ...] = ()) -> ConnectTypes:
-    """Types of the fields of the record that lies at *path* inside a parsed Avro schema; none where
-    there is no record.
+    """Return the types of the fields of the record at *path* inside a parsed Avro schema; none
+    where there is no record.
     """
     named: dict[str, Any] = {}
     _collect(schema, named)
@@ -133,7 +133,7 @@ def _collect(schema: Any, named: dict[str, Any]) -> None:
 
 
 def _without_null(schema: Any, named: Mapping[str, Any]) -> Any:
-    """The type that values have which are not NULL; *schema* itself where there are several."""
+    """Return the only type of a union besides null; *schema* itself where there are several."""
     if isinstance(schema, list):
         branches = [s for s in schema if s != "null"]
         schema = branches[0] if len(branches) == 1 else schema
@@ -144,8 +144,8 @@ def _without_null(schema: Any, named: Mapping[str, Any]) -> Any:
 
 
 def fit(value: Any, kind: ConnectType, column: Column, precision: Precision) -> Any:
-    """Return what *value* is in *column*; times as ticks. Raises ValueError, OverflowError: it is
-    no such value.
+    """Return *value* as *column* holds it; times as ticks. Raises ValueError or OverflowError if
+    it does not fit.
     """
     if value is None:
         return None
@@ -160,7 +160,7 @@ def fit(value: Any, kind: ConnectType, column: Column, precision: Precision) -> 
 
 
 def _plain(value: Any, kind: ConnectType) -> Any:
-    """Bytes and decimals out of what JSON has for them."""
+    """Return bytes and decimals for the text or object that JSON has in their place."""
     if kind.name == _VARIABLE_DECIMAL and isinstance(value, dict):
         return decimal_of(_bytes(value.get("value")), _scale(value.get("scale")))
     if kind.base == "bytes" and isinstance(value, str):
@@ -204,7 +204,7 @@ def _ticks(value: Any, kind: ConnectType, per_second: int) -> int:
 
 
 def _ticks_of_number(value: int, kind: ConnectType, per_second: int) -> int:
-    """Ticks of days or of the unit that the schema says; without one they are ticks already."""
+    """Convert days, or the unit that the schema names, to ticks; without one it is ticks."""
     if kind.name in _DAYS:
         return value * _DAY_S * per_second
     unit = _MOMENTS.get(kind.name)
@@ -212,7 +212,7 @@ def _ticks_of_number(value: int, kind: ConnectType, per_second: int) -> int:
 
 
 def _ticks_of_text(text: str, per_second: int) -> int:
-    """Ticks of an ISO 8601 text, in UTC unless it says otherwise."""
+    """Return the ticks of an ISO 8601 text, in UTC unless it names a zone."""
     found = _ISO.fullmatch(text)
     if found is None:
         raise ValueError("no ISO 8601 time")
@@ -282,7 +282,7 @@ def _text(value: Any, kind: ConnectType) -> str:
 
 
 def _text_of_number(value: int, kind: ConnectType) -> str:
-    """A number, or the time that it stands for."""
+    """Return a number as text, or the time that it stands for."""
     if kind.name in _OF_DAY:
         micros = value * _OF_DAY[kind.name] // 10**3
         return (_EPOCH + dt.timedelta(microseconds=micros)).time().isoformat()

@@ -21,7 +21,7 @@ from penstock.foreign.descriptors import DescribedField, Descriptors, MessageTyp
 from penstock.foreign.framing import unframe
 from penstock.foreign.registry import SchemaRegistry
 from penstock.foreign.unreadable import refusing
-from penstock.protobuf import BYTES, FIXED32, FIXED64, VARINT, ProtobufReader, signed
+from penstock.protobuf import BYTES, FIXED32, FIXED64, VARINT, ProtobufReader, signed, zigzag
 from penstock.sql.plan import Column, Precision
 
 _NO_PROTOBUF = "the message is no protobuf of its schema"
@@ -126,7 +126,7 @@ class _Message:
         self._reader = ProtobufReader(body, _MOST_FIELDS, _broken, _broken)
 
     def indexes(self) -> tuple[list[int], int]:
-        """The indexes that say which message of the schema it is, and where it begins."""
+        """Return the indexes that lead to the message's type in the schema, and where it begins."""
         end = len(self._body)
         count, at = self._zigzag(0, end)
         if count == 0:
@@ -142,7 +142,7 @@ class _Message:
     def top(
         self, kind: MessageType, start: int, wanted: AbstractSet[str], numbers: AbstractSet[str]
     ) -> dict[str, Any]:
-        """Fields of the message that are *wanted*; those of *numbers* have an enum's number."""
+        """Return the *wanted* fields of the message; enums in *numbers* as their number."""
         found = self._fields(kind, start, len(self._body), 0, wanted, numbers)
         for field in kind.fields.values():
             if field.name in wanted and field.name not in found and not field.present:
@@ -154,7 +154,7 @@ class _Message:
         return values.get(field.name, absent)
 
     def _default(self, field: DescribedField, as_number: bool) -> Any:
-        """What proto3 leaves out of a message."""
+        """Return the value that proto3 leaves out of a message."""
         if field.repeated:
             return []
         if field.kind == d.ENUM:
@@ -188,7 +188,7 @@ class _Message:
         return found
 
     def _add(self, found: dict[str, Any], field: DescribedField, value: Any) -> None:
-        """One value more of a repeated field; entries of a map make one object."""
+        """Add a value to a repeated field; entries of a map make one object."""
         entry = self._types.messages.get(field.kind_name)
         if entry is not None and entry.is_map_entry:
             key, held = (self._or_default(value, entry.fields[n]) for n in (1, 2))
@@ -216,7 +216,7 @@ class _Message:
     def _value(
         self, field: DescribedField, wire: int, start: int, end: int, depth: int, as_number: bool
     ) -> Any:
-        """The value of a field; *start* is the number itself where *wire* is VARINT."""
+        """Return the value of a field; *start* is the number itself where *wire* is VARINT."""
         kind = field.kind
         if wire != _WIRES.get(kind, VARINT):
             raise _broken(f"a field has wire type {wire}, which its schema does not say")
@@ -253,15 +253,15 @@ class _Message:
 
     def _zigzag(self, at: int, end: int) -> tuple[int, int]:
         number, at = self._reader.varint(at, end)
-        return number >> 1 ^ -(number & 1), at
+        return zigzag(number), at
 
 
 def _of_varint(kind: int, number: int) -> int | bool:
-    """What a field of *kind* has, of which a message has the VARINT *number*."""
+    """Return the value of a field of *kind* that is written as the VARINT *number*."""
     if kind == d.BOOL:
         return bool(number)
     if kind in (d.SINT32, d.SINT64):
-        return number >> 1 ^ -(number & 1)
+        return zigzag(number)
     return number if kind in (d.UINT32, d.UINT64) else signed(number)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -25,7 +27,7 @@ _MOST_FILES = 100
 
 def _no_answer() -> RemoteError:
     return RemoteError(
-        "the schema registry's answer is none",
+        "the schema registry's answer cannot be read",
         code="E_REGISTRY",
         hint="is that the address of a schema registry?",
     )
@@ -49,35 +51,39 @@ class SchemaRegistry:
         self._refused: dict[int, SchemaError] = {}
 
     def schema(self, schema_id: int) -> Any:
-        """Raises SchemaError (there is none of this id) or RemoteError (the registry does not
-        answer).
+        """Return Avro's schema of this id. Raises SchemaError (there is none, or none that we take)
+        or RemoteError (the registry does not answer).
         """
-        if schema_id in self._refused:
-            raise self._refused[schema_id]
         if schema_id not in self._schemas:
-            text = self._get(f"/schemas/ids/{schema_id}").get("schema")
-            try:
+            with self._remember_refusal(schema_id):
+                text = self._get(f"/schemas/ids/{schema_id}").get("schema")
                 self._schemas[schema_id] = parse(text)
-            except SchemaError as refused:
-                self._refused[schema_id] = refused
-                raise
         return self._schemas[schema_id]
 
     def descriptors(self, schema_id: int) -> Descriptors:
-        """Protobuf's schema of this id, with the files that it imports. Raises SchemaError,
+        """Return Protobuf's schema of this id, with the files that it imports. Raises SchemaError,
         RemoteError.
+        """
+        if schema_id not in self._descriptors:
+            with self._remember_refusal(schema_id):
+                made = Descriptors()
+                self._add_file(made, f"/schemas/ids/{schema_id}", set())
+                self._descriptors[schema_id] = made
+        return self._descriptors[schema_id]
+
+    @contextmanager
+    def _remember_refusal(self, schema_id: int) -> Iterator[None]:
+        """Raise again what was raised about this schema, if it is one that we do not take. One that
+        the registry does not know may come: that is asked again.
         """
         if schema_id in self._refused:
             raise self._refused[schema_id]
-        if schema_id not in self._descriptors:
-            made = Descriptors()
-            try:
-                self._add_file(made, f"/schemas/ids/{schema_id}", set())
-            except SchemaError as refused:
+        try:
+            yield
+        except SchemaError as refused:
+            if refused.code != "E_UNKNOWN_SCHEMA":
                 self._refused[schema_id] = refused
-                raise
-            self._descriptors[schema_id] = made
-        return self._descriptors[schema_id]
+            raise
 
     def _add_file(self, made: Descriptors, path: str, seen: set[str]) -> None:
         """Read the file at *path* behind the files that it imports."""
@@ -107,7 +113,7 @@ class SchemaRegistry:
         made.add(file)
 
     def newest(self, subject: str) -> tuple[int, Any]:
-        """Id and schema that messages of *subject* are written with now."""
+        """Return id and schema that messages of *subject* are written with now."""
         found = self._get(f"/subjects/{quote(subject, safe='')}/versions/latest")
         schema_id = found.get("id")
         if not isinstance(schema_id, int) or not 0 <= schema_id < 1 << 32:

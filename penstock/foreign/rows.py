@@ -23,11 +23,11 @@ from penstock.sql.plan import TICKS_PER_SECOND
 
 
 class MessageDecoder(Protocol):
-    """Decodes messages, whole or not at all: who is refused halves them to find the bad one."""
+    """Decodes all given messages or none: callers halve a refused batch to find the bad one."""
 
     def decode(self, batch: Batch, indexes: Sequence[int]) -> pl.DataFrame:
-        """Rows of the messages of *batch* at *indexes*, with `_offset` and `_row`, and with `_op`
-        where it is not always the same.
+        """Return rows of the messages of *batch* at *indexes*, with `_offset` and `_row`, and with
+        `_op` where it is not always the same.
 
         Raises:
             SchemaError: one of them cannot be read.
@@ -36,7 +36,7 @@ class MessageDecoder(Protocol):
 
 
 def rows_of(table: Table, topic: Topic, registry: SchemaRegistry | None) -> MessageDecoder:
-    """What makes rows of *table* of the messages of *topic*."""
+    """Return the decoder that makes rows of *table* from messages of *topic*."""
     if not topic.changes:
         return MessageRows(table, topic, registry)
     envelopes: Envelopes

@@ -35,7 +35,7 @@ Form: TypeAlias = Literal["json", "avro", "protobuf"]
 
 
 class _Format(NamedTuple):
-    """What `data_format` means: how bytes are read, and whether messages tell of changes."""
+    """A `data_format`: its name, how bytes are read, and whether messages tell of changes."""
 
     name: str
     form: Form
@@ -70,14 +70,14 @@ KNOWN = (
 
 
 def message_id(partition: int, offset: int) -> int:
-    """The value of `MESSAGE_ID`: grows with the offset within each partition."""
+    """Return the value of `MESSAGE_ID`: grows with the offset within each partition."""
     return partition << _OFFSET_BITS | offset
 
 
 @dataclass(frozen=True)
 class Topic:
-    """Where the messages are and how they are written. `begin` is the offset of each partition at
-    which the stream begins; messages of a partition that is not in it count from its first.
+    """Place and format of the messages. `begin` has the offset at which the stream begins in each
+    partition; a partition that is not in it is read from its first message.
     """
 
     brokers: str
@@ -99,13 +99,13 @@ class Topic:
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """Host and port of each broker that the settings name."""
+        """Return host and port of each broker that the settings name."""
         found = [b.rpartition(":") for b in self.brokers.split(",")]
         return [(host.strip("[]"), int(port)) for host, _, port in found]
 
     @property
     def registry_place(self) -> tuple[str, int] | None:
-        """Host and port of the schema registry."""
+        """Return host and port of the schema registry, if there is one."""
         if not self.registry:
             return None
         parts = urlsplit(self.registry)
@@ -113,9 +113,7 @@ class Topic:
 
     @property
     def hosts(self) -> list[str]:
-        """Every host that this deployment will speak to because of it, as far as the settings
-        say.
-        """
+        """Return the hosts in the settings that this deployment will speak to."""
         found = [host for host, _ in self.places]
         return [*found, self.registry_place[0]] if self.registry_place is not None else found
 
@@ -133,12 +131,12 @@ class Topic:
         return options
 
     def option(self) -> str:
-        """The text of the table's option."""
+        """Return the text of the table's option."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
 def at(topic: Topic, begin: Mapping[int, int]) -> Topic:
-    """The same topic, read from these offsets on."""
+    """Return the same topic, read from these offsets on."""
     return replace(topic, begin=tuple(begin.items()))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import socket
 import ssl
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from websockets.exceptions import InvalidHandshake, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 
+from penstock.basic_auth import basic_header
 from penstock.errors import AuthError, CatalogError, PenstockError, RemoteError
 from penstock.link.address import Address, LinkLost
 from penstock.link.frames import (
@@ -33,9 +33,11 @@ def open_socket(address: Address, timeout: float, ping_seconds: float) -> Client
         CatalogError: the address is not one of those allowed, or this mesh itself answers there.
     """
     scheme = "wss" if address.secure else "ws"
-    basic = base64.b64encode(f"{address.user}:{address.password}".encode()).decode()
     host = f"[{address.host}]" if ":" in address.host else address.host
-    headers = {"Authorization": f"Basic {basic}", VERSION_HEADER: str(VERSION)}
+    headers = {
+        "Authorization": basic_header(address.user, address.password),
+        VERSION_HEADER: str(VERSION),
+    }
     if address.allowed is not None and address.allowed.own.identity:
         headers[ORIGIN_HEADER] = address.allowed.own.identity
     try:

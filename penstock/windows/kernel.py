@@ -60,17 +60,18 @@ class Control:
 
 @dataclass
 class Emission:
-    """What one call publishes.
+    """Output of one call of a kernel. A frame that would be empty is None.
 
-    rows   : the target table's rows: `tbname` (target child), `_op` (UPSERT|DELETE), then the
-    target's columns and tags under
-             their own names, at most one line per (tbname, ts[, key column]), in a deterministic
-             order; None = nothing
-    events : window events in order, each a dict of the notification's fields
-    (docs/notifications.md) late   : source rows dropped as expired, in the input layout; None =
-    none failed : source rows on which an expression failed, with a `_reason` column; None = none
-    hashes : what decides the partition of each of the rows (`penstock.rows.partition.hashes` of its
-    `tbname`), where the kernel knows it
+    Attributes:
+        rows: the target table's rows: `tbname` (target child), `_op` (UPSERT or DELETE), then the
+            target's columns and tags under their own names. At most one line per (tbname, ts[, key
+            column]), in a deterministic order.
+        events: window events in order, each a dict of the notification's fields
+            (docs/notifications.md).
+        late: source rows dropped as expired, in the input layout.
+        failed: source rows on which an expression failed, with a `_reason` column.
+        hashes: hash of each row's `tbname` (`penstock.rows.partition.hashes`), which decides its
+            partition, where the kernel knows it.
     """
 
     rows: pl.DataFrame | None = None

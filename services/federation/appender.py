@@ -97,7 +97,7 @@ class LogAppender:
         offset: int,
         acked: Callable[[str, int, int], None],
     ) -> Future[int]:
-        """A DELETE of a range (low <= time <= high, ticks) that stands at *offset* of the
+        """Write a DELETE of a range (low <= time <= high, ticks) that stands at *offset* of the
         producer's log, in its place among the rows.
 
         Args:
@@ -308,7 +308,9 @@ def _place(rows: pl.DataFrame, at: int) -> LogPlace:
 
 
 def writable(table: Callable[[], Table | None], broken: PenstockError | None) -> Table:
-    """What *table* gives. Raises *broken*, or SchemaError (`E_NO_TABLE`) when it was dropped."""
+    """Return the table. Raises *broken* if there is one, or SchemaError (`E_NO_TABLE`) when the
+    table was dropped.
+    """
     if broken is not None:
         raise broken
     found = table()

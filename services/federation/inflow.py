@@ -17,12 +17,13 @@ import polars as pl
 
 from penstock import foreign, names
 from penstock.bus import Batch, Publisher, Reader
+from penstock.bus.dead_letters import bury
 from penstock.catalog.model import Table
 from penstock.errors import BusError, PenstockError, RemoteError, SchemaError
 from penstock.foreign import Brokers, MessageDecoder, SchemaRegistry
 from penstock.link import external
 from penstock.outbound.reach import Outbound
-from penstock.records import DeadLetter, encode
+from penstock.records import DeadLetter
 from penstock.runtime.log import get
 from services.federation.appenders import AnyAppender, Appenders
 from services.federation.persistent import Persistent
@@ -214,17 +215,9 @@ class Inflow(Persistent):
         return self._decoder[1].decode(batch, indexes)
 
     def _bury(self, batch: Batch, index: int, error: SchemaError) -> None:
-        """A message that nobody can read."""
+        """Make a dead letter of a message that cannot be read."""
         reason = error.message + (f": {error.detail}" if error.detail else "")
-        letter = DeadLetter.of(batch, index, "federation", error.code, reason)
-        log.warning(
-            "dead letter",
-            topic=letter.topic,
-            partition=letter.partition,
-            offset=letter.offset,
-            reason=reason,
-        )
-        self._dead.send(names.DEAD_LETTER, encode(letter))
+        bury(self._dead, DeadLetter.of(batch, index, "federation", error.code, reason))
 
     def _settle(self) -> None:
         """Count what is in our log; wait for the oldest while many are on their way."""

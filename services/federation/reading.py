@@ -6,7 +6,6 @@ Owns the Flight client. Blocks: called from worker threads.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 from sqlglot import exp
 
+from penstock.basic_auth import basic_header
 from penstock.bus import Admin
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import PenstockError, RemoteError
@@ -42,7 +42,7 @@ class StoreReader:
         self._client = flight.FlightClient(url, **tls.flight_client(url, ca))
         self._catalog = catalog
         self._admin = admin
-        header = b"Basic " + base64.b64encode(f"{user}:{password}".encode())
+        header = basic_header(user, password).encode()
         self._options = flight.FlightCallOptions(
             headers=[(b"authorization", header)], timeout=_TIMEOUT
         )

@@ -1,4 +1,4 @@
-"""Who a client of `/ws` is.
+"""Admission of clients of `/ws`.
 
 Programs send `Authorization`. A page cannot: it offers its token as a subprotocol, or offers
 `penstock` and sends the token in its first message, or has the console's cookie. All three count
@@ -30,7 +30,7 @@ _log = log.get("services.notifier.admission")
 PROTOCOL = Subprotocol("penstock")
 #: in front of a token among the subprotocols that a page offers
 _BEARER = "bearer."
-#: connections that have not said yet who they are
+#: connections that may be waiting for their first message, the login
 MOST_WAITING = 64
 #: how often tokens and sessions of browsers are looked at
 SESSION_CHECK_S = 5.0
@@ -38,11 +38,11 @@ SESSION_CHECK_S = 5.0
 
 @dataclass(frozen=True)
 class HubCaller:
-    """Who a connection belongs to, and what it ends with.
+    """The user of a connection.
 
     Attributes:
-        cookie: of a browser that came with nothing else.
-        token: the header of who came with one.
+        cookie: that a browser came with, if it had nothing else; the connection ends with it.
+        token: header that the client came with, if it had a token; the connection ends with it.
     """
 
     user: str
@@ -51,7 +51,7 @@ class HubCaller:
 
     @property
     def ends(self) -> bool:
-        """Whether the connection ends by itself; who came with a password may stay."""
+        """True when the connection ends by itself; one with a password stays open."""
         return self.cookie is not None or self.token is not None
 
 
@@ -122,7 +122,7 @@ class HubAdmission:
         except TimeoutError:
             await connection.close(CloseCode.POLICY_VIOLATION, "no login came")
         except ConnectionClosed:
-            pass
+            pass  # it left without logging in
         except PenstockError as error:
             with contextlib.suppress(ConnectionClosed):
                 told = {"id": "", "type": "error", **error.to_dict()}

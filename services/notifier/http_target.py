@@ -8,7 +8,6 @@ is dialled to an address that was checked for it.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from datetime import UTC
@@ -19,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpcore
 
+from penstock.basic_auth import basic_header
 from penstock.outbound.targets import Resolved, endpoint, reason_of
 from services.notifier.cloud_events import CloudEvent, body_of, cloud_events, request_id
 from services.notifier.message import NotifyMessage, NotifyTarget
@@ -162,8 +162,9 @@ class HttpTarget:
         user, _, host = parts.netloc.rpartition("@")
         headers = [("Host", host), ("User-Agent", "penstock-notifier"), ("Accept", "*/*")]
         if user:
-            login = base64.b64encode(unquote(user).encode()).decode()
-            headers.append(("Authorization", f"Basic {login}"))
+            name, _, password = user.partition(":")
+            header = basic_header(unquote(name), unquote(password))
+            headers.append(("Authorization", header))
         return headers
 
 

@@ -142,7 +142,7 @@ class Hub:
                 self._callers[connection] = caller
             await self._listen(connection, self._callers[connection])
         except ConnectionClosed:
-            pass
+            pass  # it left
         finally:
             self._open.leave(remote)
             self._connected -= 1

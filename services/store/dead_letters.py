@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock import names
 from penstock.bus import Batch, Publisher
+from penstock.bus.dead_letters import bury
 from penstock.errors import BusError
-from penstock.records import DeadLetter, encode
+from penstock.records import DeadLetter
 from penstock.runtime.log import get
 
 log = get(__name__)
@@ -21,15 +21,7 @@ class DeadLetters:
 
     def bury(self, batch: Batch, index: int, code: str, reason: str) -> None:
         """Send record *index* of *batch*, without waiting."""
-        letter = DeadLetter.of(batch, index, READER, code, reason)
-        log.warning(
-            "dead letter",
-            topic=letter.topic,
-            partition=letter.partition,
-            offset=letter.offset,
-            reason=reason,
-        )
-        self._publisher.send(names.DEAD_LETTER, encode(letter))
+        bury(self._publisher, DeadLetter.of(batch, index, READER, code, reason))
 
     def close(self) -> None:
         """Wait until what was sent is in Kafka."""

@@ -84,8 +84,8 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def get_flight_info(
         self, context: flight.ServerCallContext, descriptor: flight.FlightDescriptor
     ) -> flight.FlightInfo:
-        """Where the rows of a statement are: here, behind a ticket. It runs when they are fetched,
-        and says its schema then.
+        """Return a ticket for the rows of a statement, which are here. The statement runs when they
+        are fetched, and says its schema then.
         """
         user = user_of(self._login, context)
         with _told(context, user, "command"):

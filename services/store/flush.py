@@ -36,7 +36,7 @@ LINGER = 600.0
 
 @dataclass(frozen=True)
 class SegmentLayout:
-    """What flushing must know of a table. Names are those in segments."""
+    """Layout of a table's segments. Names are those in segments."""
 
     table_id: int
     time_column: str
@@ -66,9 +66,7 @@ class Newest:
         return cls(rows.group_by("tbname").agg(_max=pl.col(time_column).cast(pl.Int64).max()))
 
     def fresh(self, rows: pl.DataFrame, layout: SegmentLayout) -> bool:
-        """Whether no row of *rows* (times in ticks) has the key of another one or of an earlier
-        one.
-        """
+        """Tell whether every row of *rows* (times in ticks) has a key that no other row has had."""
         if not rows["_op"].eq(0).all():
             return False
         if has_copies(rows, layout.keys):
@@ -102,31 +100,11 @@ def flush(
         if layout is None:
             continue
         rows = pl.concat(frames, how="diagonal_relaxed").sort([*layout.keys, "_offset", "_row"])
-        times = rows[layout.time_column]
         where = segments.directory(root, table_id, partition, topic)
-        seen = newest.get(table_id)
-        if seen is None:
-            seen = newest[table_id] = Newest.of(
-                segments.segments(where, frozen.first), layout.time_column
-            )
-        fresh = seen.fresh(rows, layout)
-        low, high = (
-            int(x)
-            for x in times.to_frame()
-            .select(pl.all().min().alias("low"), pl.all().max().alias("high"))
-            .row(0)
-        )
-        segments.write(
-            where,
-            to_wire(rows, layout).to_arrow(),
-            layout.time_column,
-            frozen.first,
-            frozen.next - 1,
-            fresh=fresh,
-            low=low,
-            high=high,
-        )
-        seen.add(rows, layout.time_column)
+        if table_id not in newest:
+            earlier = segments.segments(where, frozen.first)
+            newest[table_id] = Newest.of(earlier, layout.time_column)
+        _write_segment(where, rows, layout, frozen, newest[table_id])
     position = Position(
         topic,
         partition,
@@ -139,6 +117,24 @@ def flush(
     )
     position.save(root)
     return position
+
+
+def _write_segment(
+    where: str, rows: pl.DataFrame, layout: SegmentLayout, frozen: Frozen, newest: Newest
+) -> None:
+    """Write a table's frozen rows, in the order of their keys, and take them in to *newest*."""
+    times = rows.get_column(layout.time_column).to_numpy()
+    segments.write(
+        where,
+        to_wire(rows, layout).to_arrow(),
+        layout.time_column,
+        frozen.first,
+        frozen.next - 1,
+        fresh=newest.fresh(rows, layout),
+        low=int(times.min()),
+        high=int(times.max()),
+    )
+    newest.add(rows, layout.time_column)
 
 
 def to_wire(rows: pl.DataFrame, layout: SegmentLayout) -> pl.DataFrame:

@@ -31,15 +31,15 @@ _LINGER_SECONDS = 3600.0
 
 
 def expiry(catalog: Catalog, table: Table, now: float) -> int | None:
-    """Rows with a time below this (ticks) are over their KEEP: the table's own, else its
-    database's; None: for ever.
+    """Return the time (ticks) below which rows are over their KEEP: the table's own, else its
+    database's. None where rows stay for ever, as those without a time of their own do.
 
     Args:
         now: epoch seconds.
     """
     database = catalog.database(table.database)
     keep = table.keep or (database.keep if database else None)
-    if keep is None:
+    if keep is None or table.timeless:
         return None
     return int(now * TICKS_PER_SECOND[table.precision]) - keep.ticks(table.precision)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import sys
 
 import uvloop
 from aiohttp import web
 
+from penstock.basic_auth import basic_header
 from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.coordination import redis_link
@@ -92,10 +92,8 @@ async def _serve(
         writer.start()
         health.watch("writer", lambda: 0.0 if writer.is_alive() or stop.is_set() else float("inf"))
         election.start()
-        basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        peers = vital.task(
-            Peers(election, settings.alias, f"Basic {basic}", trusted).run(), "peers"
-        )
+        header = basic_header(settings.user, settings.root_password)
+        peers = vital.task(Peers(election, settings.alias, header, trusted).run(), "peers")
         sinks = vital.task(StreamSinks(settings, catalog, keeper, election, admin).run(), "inlets")
         status = await _watch(stop, keeper, health)
         await asyncio.to_thread(election.stop)

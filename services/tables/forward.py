@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import ssl
 from typing import Any
 
 import aiohttp
 
+from penstock.basic_auth import basic_header
 from penstock.errors import RemoteError
 from services.tables.lookup import FORWARDED
 from services.tables.settings import TablesSettings
@@ -21,8 +21,10 @@ class Forward:
     def __init__(self, settings: TablesSettings, context: ssl.SSLContext) -> None:
         """`context`: for nodes that speak TLS."""
         self._context = context
-        basic = base64.b64encode(f"{settings.user}:{settings.root_password}".encode()).decode()
-        self._headers = {"Authorization": f"Basic {basic}", FORWARDED: settings.alias}
+        self._headers = {
+            "Authorization": basic_header(settings.user, settings.root_password),
+            FORWARDED: settings.alias,
+        }
         self._client: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:

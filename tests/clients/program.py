@@ -13,7 +13,7 @@ from tests.clients import environments
 
 
 class ClientError(Exception):
-    """What the client raised: its code, and its words."""
+    """An error that the client raised: its code and its message."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(f"{code}: {message}")

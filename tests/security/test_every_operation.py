@@ -104,7 +104,7 @@ def test_no_operation_answers_without_the_right_key(
 
 
 def _defined(root: Connection) -> list[Any]:
-    """What there is, as the owner sees it."""
+    """Return everything there is, as the owner sees it."""
     return [
         sorted(map(str, root.query(sql).rows))
         for sql in ("SHOW DATABASES", f"SHOW {FOREIGN}.TABLES", f"SHOW {OWN}.TABLES", "SHOW USERS")

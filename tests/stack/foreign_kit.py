@@ -26,7 +26,7 @@ class Foreign:
         assert self._producer.flush(20) == 0
 
     def consume(self, count: int) -> list[bytes]:
-        """That many messages from the beginning; tombstones are empty."""
+        """Return that many messages from the beginning; tombstones are empty."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,

@@ -67,7 +67,7 @@ class Source:
         self._send(number, None)
 
     def shown(self) -> list[tuple[Any, ...]]:
-        """What a SELECT of our table gives, in order of the key."""
+        """Return the rows of our table, in order of the key."""
         found = sorted(self.rows.items())
         return [(i, row["placed"], row["who"], str(row["price"])) for i, row in found]
 

@@ -257,8 +257,15 @@ def set_table_options(
     keep: Duration | None = None,
     comment: str | None = None,
 ) -> Change:
+    """Change KEEP and COMMENT; what is None stays as it is."""
     table = find_table(catalog, database, name)
     check_keep(keep)
+    if keep is not None and table.timeless:
+        refuse(
+            "E_BAD_OPTION",
+            f"rows of {table.database}.{table.name} have no time by which KEEP could remove them",
+            hint="they go when they are deleted in the database that they come from",
+        )
     options = table.options if comment is None else {**table.options, "comment": comment}
     return Change((dataclasses.replace(table, keep=keep or table.keep, options=options),))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -154,6 +155,11 @@ class Table:
     def foreign(self) -> bool:
         """True when it is filled from a topic of another Kafka: rows for it are written there."""
         return FOREIGN in self.options
+
+    @cached_property
+    def timeless(self) -> bool:
+        """True when all its rows have the same time, that of `fixed_time`: none gets old."""
+        return bool(json.loads(self.options.get(FOREIGN, "{}")).get("fixed_time"))
 
     @property
     def newest(self) -> TableVersion:

@@ -91,7 +91,7 @@ def _command(place: Place) -> SqlSyntaxError:
 
 
 def _other_object(place: Place) -> SqlSyntaxError | None:
-    """What cannot be created here."""
+    """Explain CREATE of an object that does not exist here."""
     other = _CREATED.get(place.word()) if place.says("expected what to create") else None
     return place.mistake(*other) if other else None
 

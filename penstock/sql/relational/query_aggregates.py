@@ -12,6 +12,7 @@ from penstock.sql import nodes
 from penstock.sql.functions.base import NULL, TIMESTAMP, Compiled
 from penstock.sql.functions.query_function import QueryAggregate
 from penstock.sql.relational.bindings import Binding, note
+from penstock.sql.relational.refusals import refuse_argument, refuse_place
 from penstock.sql.relational.relations import Relation
 from penstock.types import ColumnType
 
@@ -26,7 +27,7 @@ def check_query_aggregate(
     arguments = _arguments(typer, node, function)
     first = arguments[0]
     if isinstance(first, exp.Star):
-        _refuse(typer, node, f"{function.name}(*) is not possible here", function)
+        refuse_argument(typer, node, f"{function.name}(*) is not possible here", function)
     kind = typer.type_of(first)
     if kind != NULL and not _takes(function.kinds[0], kind):
         wanted = "a time" if function.kinds[0] == "time" else "a number"
@@ -89,11 +90,11 @@ def _arguments(
     first = arguments[0] if arguments else None
     if isinstance(first, exp.Distinct):
         if not function.of_different:
-            _refuse(typer, node, f"{function.name}() does not take DISTINCT", function)
+            refuse_argument(typer, node, f"{function.name}() does not take DISTINCT", function)
         arguments = [*first.expressions, *arguments[1:]]
     if not function.least <= len(arguments) <= function.at_most:
         message = f"{function.name}() does not take {len(arguments)} arguments"
-        _refuse(typer, node, message, function)
+        refuse_argument(typer, node, message, function)
     return arguments
 
 
@@ -114,11 +115,11 @@ def _check_constants(
     for argument in given:
         if not is_constant(argument):
             message = f"{function.name}() takes constants behind its first argument"
-            _refuse(typer, argument, message, function)
+            refuse_argument(typer, argument, message, function)
     values = [compile_constant(typer, argument) for argument in given]
     complaint = function.check(values, typer.scope.precision)
     if complaint:
-        _refuse(typer, node, f"{function.name}(): {complaint}", function)
+        refuse_argument(typer, node, f"{function.name}(): {complaint}", function)
 
 
 def is_constant(node: exp.Expr) -> bool:
@@ -141,19 +142,8 @@ def _check_alone(typer: ExpressionTyper, node: exp.Anonymous, function: QueryAgg
     select = item.parent
     if not isinstance(select, exp.Select) or item.arg_key != "expressions":
         message = f"{function.name}() gives several rows and cannot stand inside an expression"
-        _refuse_here(typer, node, message, "compute with its rows in a query around this one")
+        refuse_place(typer, node, message, "compute with its rows in a query around this one")
     limits = ("limit", "offset", "slimit", "soffset")
     if select.args.get("partition_by") is not None and any(map(select.args.get, limits)):
         message = f"{function.name}() gives several rows, which no limit of partitions counts"
-        _refuse_here(typer, node, message, "write LIMIT in a query around this one")
-
-
-def _refuse_here(typer: ExpressionTyper, node: exp.Expr, message: str, hint: str) -> NoReturn:
-    typer.refuse(node, message, code="E_AGGREGATE_HERE", hint=hint)
-
-
-def _refuse(
-    typer: ExpressionTyper, node: exp.Expr, message: str, function: QueryAggregate
-) -> NoReturn:
-    hint = f"{function.signature}: {function.doc}"
-    typer.refuse(node, message, code="E_FUNCTION_ARGUMENT", hint=hint)
+        refuse_place(typer, node, message, "write LIMIT in a query around this one")

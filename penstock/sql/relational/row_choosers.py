@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -14,6 +14,7 @@ from penstock.sql.relational.query_aggregates import (
     is_constant,
     refuse_without_time,
 )
+from penstock.sql.relational.refusals import refuse_argument, refuse_place
 from penstock.sql.relational.signatures import AGGREGATE_NAMES
 
 if TYPE_CHECKING:
@@ -50,25 +51,25 @@ def _check_place(typer: ExpressionTyper, node: exp.Anonymous, function: RowChoos
     name = function.name
     select, clause = _place_of(node)
     if typer.inside:
-        _refuse_place(
+        refuse_place(
             typer, node, f"{name}() cannot stand inside {typer.inside}()", "choose in a subquery"
         )
     if clause not in ("expressions", "order"):
-        _refuse_place(
+        refuse_place(
             typer,
             node,
             f"{name}() chooses rows and stands in the select list only",
             "choose in a subquery, and write the condition around it",
         )
     if select.args.get("joins"):
-        _refuse_place(
+        refuse_place(
             typer,
             node,
             f"{name}() chooses rows of one table, not of a join",
             "join in a subquery: FROM (SELECT … FROM … JOIN …)",
         )
     if select.args.get("group") is not None or select.args.get("from_") is None:
-        _refuse_place(
+        refuse_place(
             typer,
             node,
             f"{name}() chooses rows of a table or of its partitions",
@@ -104,7 +105,7 @@ def _check_beside(
 ) -> None:
     name = str(other.this).lower()
     if name in AGGREGATE_NAMES:
-        _refuse_place(
+        refuse_place(
             typer,
             other,
             f"{name}() makes one row of many beside {function.name}(), which chooses several",
@@ -112,7 +113,7 @@ def _check_beside(
         )
     given = function.at_most
     if name in ROW_CHOOSERS and not _same(node.expressions[:given], other.expressions, name, node):
-        _refuse_place(
+        refuse_place(
             typer,
             node,
             f"{function.name}() and another call choose different rows",
@@ -131,22 +132,11 @@ def _same(
 def _check_constants(typer: ExpressionTyper, node: exp.Anonymous, function: RowChooser) -> None:
     count = len(node.expressions)
     if not function.least <= count <= function.at_most:
-        _refuse_call(typer, node, f"{function.name}() does not take {count} arguments", function)
+        refuse_argument(typer, node, f"{function.name}() does not take {count} arguments", function)
     if isinstance(node.expressions[0], exp.Star | exp.Distinct):
-        _refuse_call(typer, node, f"{function.name}() takes one value of a row", function)
+        refuse_argument(typer, node, f"{function.name}() takes one value of a row", function)
     for argument, (low, high) in zip(node.expressions[1:], function.limits, strict=False):
         value = compile_constant(typer, argument).value if is_constant(argument) else None
         if not isinstance(value, int) or not low <= value <= high:
             message = f"this is a whole number from {low} to {high}, written as a constant"
-            _refuse_call(typer, argument, f"{function.name}(): {message}", function)
-
-
-def _refuse_place(typer: ExpressionTyper, node: exp.Expr, message: str, hint: str) -> NoReturn:
-    typer.refuse(node, message, code="E_AGGREGATE_HERE", hint=hint)
-
-
-def _refuse_call(
-    typer: ExpressionTyper, node: exp.Expr, message: str, function: RowChooser
-) -> NoReturn:
-    hint = f"{function.signature}: {function.doc}"
-    typer.refuse(node, message, code="E_FUNCTION_ARGUMENT", hint=hint)
+            refuse_argument(typer, argument, f"{function.name}(): {message}", function)

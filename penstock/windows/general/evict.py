@@ -22,7 +22,7 @@ from penstock.sql.plan import TICKS_PER_SECOND
 from penstock.windows.assign.ingest import Ingest
 from penstock.windows.assign.regions import Regions
 from penstock.windows.clocks.clock import GroupClock
-from penstock.windows.clocks.ticks import NEVER, Highest
+from penstock.windows.clocks.ticks import NEVER, Highest, Ticks
 from penstock.windows.general.bound import Bound
 from penstock.windows.general.store import Numbers, Store
 from penstock.windows.general.stored_rows import StoredRows
@@ -112,8 +112,8 @@ class Evictor:
             self.extras = pl.concat([self.extras, saved], rechunk=True)
 
     def _like(self, rows: pl.DataFrame) -> pl.DataFrame | None:
-        """What storage has of the rows that agree with one of *rows* in their identity, as far as
-        it is the stream's.
+        """Return stored rows of the stream that have the identity of one of *rows*; None without
+        storage for them.
         """
         times = rows.get_column(self.ingest.time)
         names = self.ingest.tables_of(rows)
@@ -319,31 +319,17 @@ class Evictor:
             both = pl.concat([rows, self.store.within(edge).select(rows.columns)])
         windows = self._remembered(both.sort(*self.ingest.order))
         bounds = np.full(len(self.ingest.groups), low, np.int64)
+        number = windows.get_column("_g").to_numpy()
+        start = windows.get_column("_wstart").to_numpy()
         if self.regions.by_window:
-            below = (
-                windows.get_column("_wstart").to_numpy()
-                < horizon[windows.get_column("_g").to_numpy()]
-            )
-            windows = windows.filter(pl.Series(below), pl.col("_wstart") >= low)
+            windows = windows.filter(pl.Series(start < horizon[number]), pl.col("_wstart") >= low)
         elif low != NEVER and windows.height:
             first = windows.sort("_g", "_wstart", "_sseq").unique(
                 "_g", keep="first", maintain_order=True
             )
-            owners = first.get_column("_g").to_numpy()
-            bounds[owners] = first.get_column("_stop").to_numpy() + 1
-            windows = windows.filter(
-                pl.Series(
-                    windows.get_column("_wstart").to_numpy()
-                    >= bounds[windows.get_column("_g").to_numpy()]
-                )
-            )
-            reached = pl.Series(
-                rows.get_column(self.ingest.time).to_numpy()
-                >= bounds[rows.get_column("_g").to_numpy()]
-            )
-            left = rows.filter(~reached).join(self.unstored, on="_seq", how="semi")
-            self.extras = pl.concat([self.extras, left.select(self.extras.columns)], rechunk=True)
-            rows = rows.filter(reached)
+            bounds[first.get_column("_g").to_numpy()] = first.get_column("_stop").to_numpy() + 1
+            windows = windows.filter(pl.Series(start >= bounds[number]))
+            rows = self._leave_below(rows, bounds)
         # never above rows in memory: they would be read again beside themselves
         self.horizon.put(numbers, np.minimum(bounds[numbers], horizon[numbers]))
         self.store.add(rows)
@@ -352,6 +338,16 @@ class Evictor:
         # a window of the grid is known by its start; rows read again have new arrival numbers
         same = ["_g", "_wstart"] if self.regions.by_window else ["_g", "_wstart", "_stop", "_sseq"]
         self.store.put(kept.unique(same, keep="last", maintain_order=True), self.clock.all_t())
+
+    def _leave_below(self, rows: pl.DataFrame, bounds: Ticks) -> pl.DataFrame:
+        """Return *rows* without those below their partition's bound. Of these, keep what storage
+        does not have.
+        """
+        times = rows.get_column(self.ingest.time).to_numpy()
+        reached = pl.Series(times >= bounds[rows.get_column("_g").to_numpy()])
+        left = rows.filter(~reached).join(self.unstored, on="_seq", how="semi")
+        self.extras = pl.concat([self.extras, left.select(self.extras.columns)], rechunk=True)
+        return rows.filter(reached)
 
     # ---------------------------------------------------------------- state
 

@@ -31,7 +31,7 @@ def kept(rows: pl.DataFrame, mask: pl.Series | npt.NDArray[np.bool_]) -> pl.Data
 
 
 def picked(rows: pl.DataFrame, numbers: npt.NDArray[np.integer]) -> pl.DataFrame:
-    """The lines of these *numbers*, none of them negative, in their order."""
+    """Return the lines of these *numbers*, none of them negative, in their order."""
     if len(numbers) == 1:
         return rows.slice(int(numbers[0]), 1)
     wanted = pl.Series(numbers.astype(np.uint32))
@@ -39,7 +39,7 @@ def picked(rows: pl.DataFrame, numbers: npt.NDArray[np.integer]) -> pl.DataFrame
 
 
 def repeats(rows: pl.DataFrame, names: list[str]) -> bool:
-    """Whether any line is equal to another in the columns *names*."""
+    """Tell whether any two lines are equal in the columns *names*."""
     if rows.height < 2:
         return False
     if rows.height <= tuning.ROWS_COMPARED_BY_SET:

@@ -166,6 +166,12 @@ def test_nothing_is_published_past_the_chosen_address() -> None:
             assert port.startswith("${STACK_BIND:-127.0.0.1}:"), name
 
 
+def test_gateways_know_where_their_passwords_come_from() -> None:
+    given = SERVICES["gateway"]["environment"]
+    assert given["PENSTOCK_GATEWAY_POSTGRES_PUBLISHED"] == "${STACK_BIND:-127.0.0.1}"
+    assert given["PENSTOCK_GATEWAY_POSTGRES_CLEAR"] == "${STACK_POSTGRES_CLEAR:-[]}"
+
+
 def test_nodes_of_stream_tables_are_those_of_the_group() -> None:
     (group,) = parse_groups(COMPOSE["x-shared"]["PENSTOCK_STREAMING_RAFT_GROUPS"]).groups
     nodes = {

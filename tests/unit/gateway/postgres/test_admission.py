@@ -112,6 +112,29 @@ async def test_named_networks_may_send_passwords_in_the_clear(
         assert (await client.reply(until=b"RE")).kinds == ("R" if taken else "E")
 
 
+@pytest.mark.parametrize(
+    ("published", "address", "taken"),
+    [
+        ("127.0.0.1", "172.18.0.5", True),
+        ("[::1]", "fd00::7", True),
+        ("127.0.0.1", "203.0.113.7", False),
+        ("0.0.0.0", "172.18.0.5", False),
+        ("192.168.1.2", "192.168.1.7", False),
+        ("", "172.18.0.5", False),
+    ],
+)
+async def test_a_proxy_at_loopback_passes_on_passwords_in_the_clear_and_no_other_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: str, address: str, taken: bool
+) -> None:
+    monkeypatch.setattr(PgChannel, "remote", property(lambda _: address))
+    async with serving(tmp_path, postgres_published=published) as wire:
+        client = await PgWire.open(wire.port)
+        client.begin(user="root")
+        reply = await client.reply(until=b"RE")
+        assert reply.kinds == ("R" if taken else "E")
+        assert taken or "PENSTOCK_GATEWAY_POSTGRES_CLEAR" in reply.error["H"]
+
+
 async def test_too_many_connections_are_told_so(tmp_path: Path) -> None:
     async with serving(tmp_path, max_connections_per_address=1) as wire:
         first = await PgWire.log_in(wire)

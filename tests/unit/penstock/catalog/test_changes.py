@@ -11,7 +11,7 @@ import pytest
 
 from penstock.catalog import changes, entries
 from penstock.catalog.changes import Change
-from penstock.catalog.model import Child, Database, StreamEntry, Table, View
+from penstock.catalog.model import FOREIGN, Child, Database, StreamEntry, Table, View
 from penstock.catalog.view import Catalog
 from penstock.errors import CatalogError
 from penstock.sql.plan import Column, Duration
@@ -364,6 +364,21 @@ def test_table_options(catalog: Catalog) -> None:
     assert isinstance(made, Table) and (made.keep, made.options) == (
         Duration(9, "d"),
         {"comment": "new"},
+    )
+
+
+def test_keep_is_refused_for_rows_without_a_time_of_their_own(catalog: Catalog) -> None:
+    meters = catalog.table("power", "meters")
+    assert meters is not None
+    followed = dataclasses.replace(meters, options={FOREIGN: '{"fixed_time":true}'})
+    catalog.put(followed)
+    refused(
+        "E_BAD_OPTION",
+        lambda: changes.set_table_options(catalog, "power", "meters", keep=Duration(9, "d")),
+    )
+    made = apply(catalog, changes.set_table_options(catalog, "power", "meters", comment="new"))
+    assert made.puts[0] == dataclasses.replace(
+        followed, options={**followed.options, "comment": "new"}
     )
 
 

@@ -110,6 +110,7 @@ def test_the_catalog_keeps_all_but_the_password(tmp_path: Path) -> None:
     ).puts
     assert isinstance(table, Table) and table.foreign and table.key_column == MESSAGE_ID
     assert foreign.of(table) == topic and "hidden" not in str(table)
+    assert not table.timeless
     assert [c.name for c in table.columns] == ["ts", MESSAGE_ID, "v", "n", "b", "s", "x", "d"]
     shown = foreign.definition_sql(table, topic)
     assert "`topic`" not in shown and "topic = 'orders'" in shown and MESSAGE_ID not in shown
@@ -151,6 +152,7 @@ def test_a_table_of_changes_has_a_key_of_its_own(tmp_path: Path) -> None:
     shown = foreign.definition_sql(table, topic)
     assert "`id` BIGINT PRIMARY KEY" in shown and "data_format = 'DebeziumJSON'" in shown
     assert "fixed_time = 'true'" in shown
+    assert table.timeless
 
 
 def test_json_objects_become_rows() -> None:
@@ -425,6 +427,28 @@ def test_a_schema_that_is_refused_is_asked_for_once(monkeypatch: pytest.MonkeyPa
         with pytest.raises(SchemaError):
             messages.decode([struct.pack(">bI", 0, 9) + b"\0"])
     assert asked == ["/schemas/ids/9"]
+
+
+def test_a_schema_that_the_registry_does_not_know_yet_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    registry = SchemaRegistry("http://registry.invalid")
+    unknown = SchemaError("it does not know it", code="E_UNKNOWN_SCHEMA")
+    known: dict[str, dict[str, Any]] = {}
+
+    def answer(path: str) -> dict[str, Any]:
+        if path not in known:
+            raise unknown
+        return known[path]
+
+    monkeypatch.setattr(registry, "_get", answer)
+    for ask in (registry.schema, registry.descriptors):
+        with pytest.raises(SchemaError, match="does not know"):
+            ask(9)
+    known["/schemas/ids/9"] = {"schema": '"string"'}
+    known["/schemas/ids/9?format=serialized"] = {"schema": ""}
+    assert registry.schema(9) == "string"
+    assert registry.descriptors(9).messages == {}
 
 
 def test_json_as_confluents_json_schema_serializers_frame_it() -> None:

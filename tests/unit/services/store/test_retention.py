@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.catalog.model import Database, Table
+from penstock.catalog.model import FOREIGN, Database, Table
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
 from penstock.sql.plan import Duration
@@ -49,6 +49,13 @@ def test_a_tables_keep_goes_before_its_databases() -> None:
     assert expiry(Catalog([DATABASE, PLAIN]), PLAIN, 10_000.0) is None
     nano = dataclasses.replace(short, precision="ns")
     assert expiry(catalog, nano, 10_000.0) == (10_000 - 3_600) * 10**9
+
+
+def test_rows_without_a_time_of_their_own_are_never_over_a_keep() -> None:
+    database = Database(1, "d", keep=Duration(1, "d"))
+    for fixed, expected in (("true", None), ("false", 100_000_000 - 86_400_000)):
+        table = dataclasses.replace(PLAIN, options={FOREIGN: f'{{"fixed_time":{fixed}}}'})
+        assert expiry(Catalog([database, table]), table, 100_000.0) == expected
 
 
 def test_segments_over_their_keep_are_removed_and_others_stay(tmp_path: Path) -> None:

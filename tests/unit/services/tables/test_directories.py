@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.runtime.clock import SystemClock
-from services.tables.keeper import ReplicaKeeper
+from services.tables.copy_directory import CopyDirectory
 from services.tables.settings import TablesSettings
 
 
-def keeper(directory: Path) -> ReplicaKeeper:
-    settings = TablesSettings.load(persistence_dir=directory)
-    return ReplicaKeeper(settings, (), None, None, SystemClock(), asyncio.new_event_loop())  # type: ignore[arg-type]
+def directory(path: Path) -> CopyDirectory:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    return CopyDirectory(TablesSettings.load(persistence_dir=path), loop)
 
 
 def test_d25_a_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Path) -> None:
@@ -28,8 +28,8 @@ def test_d25_a_directory_that_cannot_be_used_is_named_at_the_start(tmp_path: Pat
 
 
 def test_d25_each_node_has_a_directory_of_its_own(tmp_path: Path) -> None:
-    first = keeper(tmp_path / "copies")
+    first = directory(tmp_path / "copies")
     with pytest.raises(ConfigError, match="copies of another node"):
-        keeper(tmp_path / "copies")
-    first._claim.close()  # as if it had ended
-    keeper(tmp_path / "copies")._claim.close()
+        directory(tmp_path / "copies")
+    first.release()
+    directory(tmp_path / "copies").release()
