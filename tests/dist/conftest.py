@@ -75,7 +75,8 @@ class Environment:
             text=True,
             cwd=self.root,
             env=own_modules(),
-            timeout=120,
+            # nothing is compiled yet, and a busy machine is slow, not wrong
+            timeout=300,
         )
 
     @property
