@@ -14,9 +14,16 @@ DIST = Path("dist").absolute()
 UV = Path(sys.executable).parent / "uv"
 
 
+def own_modules() -> dict[str, str]:
+    """Return this process's variables, but for the one by which its modules would be found before
+    those of an environment.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
 def uv_environment() -> dict[str, str]:
     """Return what uv needs to know of this machine: it does not read pip's configuration."""
-    given = dict(os.environ)
+    given = own_modules()
     asked = subprocess.run(
         [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
         capture_output=True,
@@ -67,7 +74,9 @@ class Environment:
             capture_output=True,
             text=True,
             cwd=self.root,
-            timeout=120,
+            env=own_modules(),
+            # nothing is compiled yet, and a busy machine is slow, not wrong
+            timeout=300,
         )
 
     @property

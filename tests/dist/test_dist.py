@@ -13,6 +13,8 @@ import pytest
 from penstock.installed import SERVICES
 from tests.dist.conftest import DIST, UV, Environment, client_with, made, uv_environment
 
+pytestmark = pytest.mark.timeout(900)
+
 VERSION = tomllib.loads(Path("pyproject.toml").read_text())["project"]["version"]
 FOLDERS = {"penstock": "penstock", "penstock_mesh": "penstock_mesh"}
 

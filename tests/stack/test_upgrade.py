@@ -109,7 +109,7 @@ def check_streams(client: penstock.Connection) -> None:
     assert {row[0]: row[4] for row in rows} == dict.fromkeys(["s", *STREAMS], "ready")
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(2700)
 @pytest.mark.parametrize("end", [FormerMesh.stop, FormerMesh.kill], ids=["stopped", "killed"])
 def test_the_former_versions_data_directory_opens_under_load(
     tmp_path: Path, end: Callable[[FormerMesh], None]
