@@ -41,7 +41,7 @@ def _column(chooser: exp.Expr, output: exp.Expr, item: exp.Expr) -> exp.Expr:
     elif isinstance(value, exp.Column):
         name = value.this.copy()
     else:
-        name = exp.to_identifier(str(output.meta["sql"]), quoted=True)
+        name = exp.Identifier(this=str(output.meta["sql"]), quoted=False)
     call = exp.Anonymous(this=nodes.COLS, expressions=[chooser.copy(), value])
     made = exp.Alias(this=call, alias=name)
     for node, at in ((call, item), (made, output)):

@@ -172,7 +172,7 @@ def test_explain_plans_over_the_mirror_of_another_deployments_rows(gateway: Memo
     another = explained(gateway, text.replace("STREAM s", "STREAM t").replace("r AS", "r2 AS"))
     assert another["source"] == before["source"]
     wrong = refusal(lambda: explained(gateway, text.replace("sum(a)", "sum(b)")))
-    assert wrong.code == "E_COLUMN_NOT_EXIST"
+    assert wrong.code == "E_UNKNOWN_COLUMN"
 
 
 def test_explain_refuses_a_mirror_that_cannot_be_made(gateway: MemoryGateway) -> None:
