@@ -49,7 +49,9 @@ class Mirrors:
         """
         clause = statement.query.args.get("from_")
         node = clause.this if clause is not None else None
-        home = node.db or database if isinstance(node, exp.Table) else None
+        if not isinstance(node, exp.Table):
+            return None, None
+        home = node.db or database
         source = self._source(home, node.name) if home is not None else None
         if isinstance(source, External):
             return self._mirror(source, history=bool(statement.options.fill_history)), source

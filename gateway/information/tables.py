@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -111,10 +112,13 @@ class TableLists:
                 made.append(_columns_of(table, f"{virtual}NORMAL_TABLE"))
                 continue
             made.append(_columns_of(table, f"{virtual}SUPER_TABLE", table.tags))
-            children = ask(lambda t=table: [name for name, _ in self._children(t, scope)])
+            children = ask(partial(self._child_names, table, scope))
             shown = _columns_of(table, f"{virtual}CHILD_TABLE")
             made.append(_repeat_for(children, shown))
         return pa.concat_tables(made)
+
+    def _child_names(self, table: Table, scope: ListScope) -> list[str]:
+        return [name for name, _ in self._children(table, scope)]
 
     def _children(self, table: Table, scope: ListScope) -> Iterator[tuple[str, int]]:
         """Yield the name and id (0 where there is none) of child tables from the catalog, then of
