@@ -88,6 +88,7 @@ class GatewayParts:
         self.forwarder = Forwarder(
             self.backends.reader,
             internal_token(settings.root_password),
+            self.writes.publisher.confirmed.note_own,
             tls.client(settings.tls_ca),
         )
         self.socket = Socket(self._intake, settings.window, settings.max_body)

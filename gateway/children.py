@@ -55,17 +55,6 @@ def from_json(held_text: str | bytes, layout: RowLayout) -> tuple[Any, ...]:
     return plain_tags(held_text, tag_choices(layout.stored, layout.tags))
 
 
-def child_names(client: redis.Redis, table_id: int) -> list[str]:
-    """Return names of the child tables that were first seen in rows.
-
-    Raises:
-        BusError: Redis does not answer.
-    """
-    return redis_link.ask(
-        lambda: [text(name) for name, _ in redis_link.hash_items(client, names.children(table_id))]
-    )
-
-
 def count_held(client: redis.Redis, table_id: int, wanted: list[str]) -> int:
     """Count the names of *wanted* that were seen in rows, too.
 

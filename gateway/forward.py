@@ -1,7 +1,9 @@
 """DDL on its way to the gateway that holds the catalog's lease, and its arrival there.
 
-Owns the internal route and its token. Returns when this gateway's own catalog shows the change.
-Calls without the token, and a statement that was forwarded once already, are refused.
+Owns the internal route and its token. Returns when this gateway's own catalog shows the change, and
+lets reads that follow here wait for what the other gateway has written in band, also where the
+statement failed half-way. Calls without the token, and a statement that was forwarded once already,
+are refused.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ import aiohttp
 from aiohttp import web
 
 from gateway import http
+from gateway.statements.context import RequestContext
+from penstock.bus import Offsets
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import (
     AuthError,
@@ -34,7 +38,8 @@ _CONFLICT = 409
 HEADER = "X-Penstock-Internal"
 _TIMEOUT_S = 60.0
 
-Run = Callable[[dict[str, Any]], Awaitable[None]]
+#: runs what was sent, and fills in where it has written
+Run = Callable[[dict[str, Any], dict[tuple[str, int], int]], Awaitable[None]]
 
 
 def internal_token(password: str) -> str:
@@ -60,20 +65,28 @@ class Forwarder:
     """Both ends of the internal route."""
 
     def __init__(
-        self, reader: CatalogReader, token: str, context: ssl.SSLContext | bool = True
+        self,
+        reader: CatalogReader,
+        token: str,
+        note_own: Callable[[Offsets], None],
+        context: ssl.SSLContext | bool = True,
     ) -> None:
+        """*note_own*: told of records that reads which follow have to wait for."""
         self._reader = reader
         self._token = token
+        self._note_own = note_own
         self._context = context
         self._session: aiohttp.ClientSession | None = None
 
-    async def statement(
-        self, address: str, user: str, sql: str, database: str | None, timezone: str
-    ) -> None:
-        """Have a DDL statement of *user* run at *address*."""
-        await self._send(
-            address, {"sql": sql, "database": database, "timezone": timezone, "user": user}
-        )
+    async def statement(self, address: str, sql: str, context: RequestContext) -> None:
+        """Have a DDL statement run at *address*, for the user of *context*."""
+        body = {
+            "sql": sql,
+            "database": context.database,
+            "timezone": context.timezone,
+            "user": context.user,
+        }
+        await self._send(address, body)
 
     async def grow_table(
         self,
@@ -120,20 +133,28 @@ class Forwarder:
                 code="E_LEASE_HELD",
                 detail=f"{address}: {failed}",
             ) from failed
+        self._note_own({(topic, p): offset for topic, p, offset in answer.get("own", ())})
+        if "revision" in answer:
+            await asyncio.to_thread(self._reader.wait_for, int(answer["revision"]))
         if "error" in answer:
             raise error_of(answer["error"], _CONFLICT)
-        await asyncio.to_thread(self._reader.wait_for, int(answer["revision"]))
 
     def routes(self, run: Run) -> list[web.RouteDef]:
         async def handle(request: web.Request) -> web.Response:
+            given = request.headers.get(HEADER, "").encode()
+            if not hmac.compare_digest(given, self._token.encode()):
+                refused = AuthError("this route is for gateways", code="E_FORBIDDEN")
+                return http.error_response(refused)
+            own: dict[tuple[str, int], int] = {}
+            answer: dict[str, Any] = {}
+            status = 200
             try:
-                if not hmac.compare_digest(
-                    request.headers.get(HEADER, "").encode(), self._token.encode()
-                ):
-                    raise AuthError("this route is for gateways", code="E_FORBIDDEN")
-                await run(json.loads(await request.read()))
-                return http.json_response({"revision": self._reader.catalog.revision})
+                await run(json.loads(await request.read()), own)
             except PenstockError as error:
-                return http.error_response(error)
+                answer = {"error": error.to_dict()}
+                status = http.status_of(error)
+            answer["revision"] = self._reader.catalog.revision
+            answer["own"] = [[topic, p, offset] for (topic, p), offset in own.items()]
+            return http.json_response(answer, status=status)
 
         return [web.post(PATH, handle)]

@@ -19,9 +19,12 @@ class ForwardedDefinitions:
         self._executor = executor
         self._definer = definer
 
-    async def run(self, body: dict[str, Any]) -> None:
+    async def run(self, body: dict[str, Any], own: dict[tuple[str, int], int]) -> None:
         """Run a statement, widen a table or set a level of the schema registry, for the user that
         *body* names.
+
+        Args:
+            own: gets the places of the records that the user's reads have to wait for.
 
         Raises:
             PenstockError: it is refused.
@@ -40,6 +43,7 @@ class ForwardedDefinitions:
             user=user,
             remote="gateway",
             forwarded=True,
+            own=own,
         )
         await self._executor.run(str(body["sql"]), context)
 

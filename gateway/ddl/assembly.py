@@ -59,11 +59,14 @@ class DdlParts:
         """
         outbound = Outbound(settings, access)
         self.definer = _definer(settings, backends)
-        child_tables = ChildTables(self.definer, children, note_own)
+        self.definer.noted = note_own
+        child_tables = ChildTables(self.definer, children)
         self.removal = Removal(self.definer, child_tables, backends.redis)
+        start = ViewStart(backends.admin, settings.data_dir, outbound)
+        mirrors = Mirrors(self.definer, start, clock)
         self.streams = StreamDefinitions(
             self.definer,
-            StreamPlanner(self.definer, child_tables),
+            StreamPlanner(self.definer, child_tables, mirrors),
             StreamReplies(self.definer, backends.redis),
             clock,
             Outbound(settings, access, settings.notify_allow),
@@ -97,8 +100,6 @@ class DdlParts:
             settings.ack_timeout,
         )
         self.remote_insert = RemoteInsert(settings.data_dir, outbound)
-        start = ViewStart(backends.admin, settings.data_dir, outbound)
-        mirrors = Mirrors(self.definer, start, clock)
         externals = ExternalStreams(
             self.definer,
             self.removal,

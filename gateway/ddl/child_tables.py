@@ -6,7 +6,6 @@ at the place where the child's rows go.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gateway import children
@@ -14,7 +13,6 @@ from gateway.children import Children
 from gateway.ddl.definer import Definer
 from gateway.intake import database_of, layout_of
 from gateway.layout import RowLayout
-from penstock.bus import Offsets
 from penstock.catalog import changes
 from penstock.catalog.model import Child, Table
 from penstock.errors import CatalogError
@@ -25,19 +23,9 @@ from penstock.rows.partition import partition
 class ChildTables:
     """Runs in the DDL thread."""
 
-    def __init__(
-        self,
-        definer: Definer,
-        cache: Children,
-        note_own: Callable[[Offsets], None],
-    ) -> None:
-        """
-        Args:
-            note_own: told where something was said in band; reads that follow have to wait for it.
-        """
+    def __init__(self, definer: Definer, cache: Children) -> None:
         self._definer = definer
         self._cache = cache
-        self._note_own = note_own
 
     def create(
         self, database: str, name: str, stable: str, values: dict[str, Any], if_not_exists: bool
@@ -124,7 +112,7 @@ class ChildTables:
         )
         where = [partition(child.name, table.partitions)]
         sent = self._definer.send(table.topic, where, control)
-        self._note_own({(table.topic, p): offset for p, offset in sent.items()})
+        self._definer.note_own({(table.topic, p): offset for p, offset in sent.items()})
 
     def forget(self, table: Table) -> None:
         """Forget what is remembered of a supertable: it was dropped, or its tags changed."""

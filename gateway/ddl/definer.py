@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from gateway.ddl.mesh_watch import MeshWatch
 from gateway.ddl.topics import Topics
-from penstock.bus import Delivery, Publisher
+from penstock.bus import Delivery, Offsets, Publisher
 from penstock.catalog.changes import Change, NewId
 from penstock.catalog.principals import owner
 from penstock.catalog.reader import CatalogReader
@@ -53,6 +53,10 @@ class Definer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ddl")
         #: for whom the DDL thread works at the moment; they own what they make
         self._user = ""
+        #: where this action has written records that its user's reads have to wait for
+        self._own: dict[tuple[str, int], int] = {}
+        #: told of such records at once
+        self.noted: Callable[[Offsets], None] = lambda _: None
         #: brings to an end what an earlier leader has left half-done, before anything else is done
         self.settle: Callable[[], None] = lambda: None
         #: told what was written, before the statement is over
@@ -70,16 +74,24 @@ class Definer:
     def close(self) -> None:
         self._thread.shutdown()
 
-    async def run(self, action: Callable[[], T], user: str = "") -> T:
+    async def run(
+        self,
+        action: Callable[[], T],
+        user: str = "",
+        own: dict[tuple[str, int], int] | None = None,
+    ) -> T:
         """Run *action* in the DDL thread, as the catalog's leader. Raises Elsewhere when another
         gateway is that.
 
         Args:
             user: gets all rights on what the action makes.
+            own: gets the places of the records that reads which follow have to wait for, also when
+                the action fails.
         """
 
         def lead() -> T:
             self._user = user
+            self._own = {} if own is None else own
             for last in (False, True):
                 self._lead()
                 try:
@@ -122,6 +134,11 @@ class Definer:
 
     def new_id(self) -> int:
         return self._writer.new_id()
+
+    def note_own(self, where: Offsets) -> None:
+        """Let reads that follow wait for these records, at whichever gateway they are asked."""
+        self._own.update(where)
+        self.noted(where)
 
     def send(
         self, topic: str, partitions: Sequence[int], control: ControlRecord, timeout: float = 10.0

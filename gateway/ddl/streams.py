@@ -137,12 +137,7 @@ class StreamDefinitions:
 
     def check(self, statement: CreateStream, database: str | None, timezone: str) -> None:
         """Plan CREATE STREAM, and forget the plan. Any thread. Raises PenstockError."""
-        statement, _ = stream_sink.redirect(self._definer, statement, database)
-        home = statement.stream.database or database
-        known = None
-        if statement.or_replace and home is not None:
-            known = self._definer.catalog.stream(home, statement.stream.name)
-        self._planner.plan(statement, database, timezone, 0, 0, known)
+        self._planner.preview(statement, database, timezone)
 
     def explain(self, statement: CreateStream, database: str | None, timezone: str) -> pa.Table:
         """Return what CREATE STREAM would do."""

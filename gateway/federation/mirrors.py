@@ -12,7 +12,7 @@ from gateway.ddl.definer import Definer
 from gateway.federation.view_start import ViewStart
 from penstock import names
 from penstock.catalog import changes
-from penstock.catalog.changes import Change
+from penstock.catalog.changes import Change, NewId
 from penstock.catalog.model import External, Table, View
 from penstock.errors import CatalogError
 from penstock.runtime.clock import Clock, milliseconds
@@ -30,19 +30,34 @@ class Mirrors:
 
     def redirect(self, statement: CreateStream, database: str | None) -> CreateStream:
         """Return *statement* with the table that it reads in place of an external stream or a
-        view: the mirror, or the view's target.
+        view: the mirror, which is made where there is none, or the view's target.
+        """
+        read, entry = self.preview(statement, database)
+        if read is None:
+            return statement
+        if entry is not None and self._definer.catalog.table(read.database, read.name) is None:
+            history = bool(statement.options.fill_history)
+            read = self._create(entry, read.name, history=history)
+        return over(statement, read)
+
+    def preview(
+        self, statement: CreateStream, database: str | None
+    ) -> tuple[Table | None, External | None]:
+        """Return the table that `redirect` has *statement* read instead, and the external stream
+        that it mirrors. Any thread: a mirror that is not there yet is not made. Raises
+        CatalogError.
         """
         clause = statement.query.args.get("from_")
         node = clause.this if clause is not None else None
         if not isinstance(node, exp.Table):
-            return statement
+            return None, None
         home = node.db or database
         source = self._source(home, node.name) if home is not None else None
         if isinstance(source, External):
-            source = self._mirror(source, history=bool(statement.options.fill_history))
-        elif source is None or source.name.lower() == node.name.lower():
-            return statement
-        return _over(statement, source.database, source.name)
+            return self._mirror(source, history=bool(statement.options.fill_history)), source
+        if source is None or source.name.lower() == node.name.lower():
+            return None, None
+        return source, None
 
     def _source(self, database: str, name: str) -> External | Table | None:
         """Return the external stream called *name*, or the target of the view called so."""
@@ -56,16 +71,17 @@ class Mirrors:
 
     def _mirror(self, entry: External, *, history: bool) -> Table:
         """Return the table that the rows of *entry* are pumped into: all of them, or those from now
-        on.
+        on. One that is not there yet has no id.
         """
         name = names.mirror(entry.name, history=history)
         known = self._definer.catalog.table(entry.database, name)
-        return known if known is not None else self._create(entry, name, history=history)
+        return known if known is not None else self._table_for(entry, name, lambda: 0)
 
-    def _create(self, entry: External, name: str, *, history: bool) -> Table:
+    def _table_for(self, entry: External, name: str, new_id: NewId) -> Table:
+        """Return a new mirror of *entry*. Raises CatalogError."""
         made = changes.create_table(
             self._definer.catalog,
-            self._definer.new_id,
+            new_id,
             entry.database,
             name,
             entry.columns,
@@ -83,6 +99,10 @@ class Mirrors:
                 code="E_BAD_OPTION",
                 hint="make the external stream in a database of the same precision",
             )
+        return table
+
+    def _create(self, entry: External, name: str, *, history: bool) -> Table:
+        table = self._table_for(entry, name, self._definer.new_id)
         view = View(
             self._definer.new_id(),
             entry.database,
@@ -111,12 +131,12 @@ class Mirrors:
         )
 
 
-def _over(statement: CreateStream, database: str, name: str) -> CreateStream:
+def over(statement: CreateStream, table: Table) -> CreateStream:
     """Return *statement* with another table in its FROM."""
     query = statement.query.copy()
     node = query.args["from_"].this
     if not node.args.get("alias"):
         node.set("alias", exp.TableAlias(this=exp.to_identifier(node.name)))
-    node.set("db", exp.to_identifier(database))
-    node.set("this", exp.to_identifier(name))
+    node.set("db", exp.to_identifier(table.database))
+    node.set("this", exp.to_identifier(table.name))
     return dataclasses.replace(statement, query=query)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -51,9 +51,10 @@ class ChildLists:
             row
             for stable in self._viewer.catalog.tables(scope.database)
             if stable.tags and scope.has_stable(stable.name)
-            for row in _rows(stable, self._children(stable, scope.table))
+            for row in _rows(stable, self._children(stable, scope.tables, scope.first))
         )
-        return redis_link.ask(lambda: gather(columns.TAGS, rows))
+        needed = scope.cut(columns.TAGS, rows)
+        return redis_link.ask(lambda: gather(columns.TAGS, needed))
 
     def tags_of(self, statement: ShowTags, home: str) -> pa.Table:
         """Answer SHOW TAGS FROM; a supertable has no values of tags. Raises BusError,
@@ -96,11 +97,11 @@ class ChildLists:
         child, stable = found
         return stable, child
 
-    def _children(self, stable: Table, only: str | None = None) -> Iterator[Tagged]:
-        """Yield the child tables of a supertable, or the one called *only*. Raises
-        redis.RedisError.
-        """
-        return tagged_children(self._viewer.catalog, self._viewer.redis, stable, only)
+    def _children(
+        self, stable: Table, only: Collection[str] | None = None, most: int | None = None
+    ) -> Iterator[Tagged]:
+        """Yield the child tables of a supertable, as `tagged_children` does."""
+        return tagged_children(self._viewer.catalog, self._viewer.redis, stable, only, most)
 
     def _find_held(self, stable: Table, name: str) -> Child | None:
         """Return a child table that its rows made known. Raises BusError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gateway.answers import gather, table_of
-from gateway.children import child_names, count_held
+from gateway.children import count_held
 from gateway.information import columns
 from gateway.information.scope import EVERYTHING, SCHEMA, ListScope, is_own
 from gateway.information.viewer import Viewer
 from penstock import names
+from penstock.catalog.child_tags import held_children, made_children
 from penstock.catalog.model import Database, Table
 from penstock.coordination.redis_link import ask
 from penstock.sql.plan import Column
@@ -79,7 +81,8 @@ class TableLists:
             for name, shown in columns.LISTS.items()
             if scope.database is None or is_own(scope.database)
         )
-        return gather(columns.TABLES, chain(rows, system))
+        needed = scope.cut(columns.TABLES, chain(rows, system))
+        return ask(lambda: gather(columns.TABLES, needed))
 
     def _table_rows(self, table: Table, scope: ListScope) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a plain table, or of the child tables of a supertable."""
@@ -87,7 +90,7 @@ class TableLists:
         width = len(table.columns)
         listed = scope.has_children and scope.has_stable(table.name)
         if table.tags and listed:
-            for name, number in self._list_children(table, scope.table).items():
+            for name, number in self._children(table, scope):
                 yield name, table.database, width, table.name, number, f"{virtual}CHILD_TABLE"
         elif not table.tags:
             yield table.name, table.database, width, None, table.id, f"{virtual}NORMAL_TABLE"
@@ -109,20 +112,23 @@ class TableLists:
                 made.append(_columns_of(table, f"{virtual}NORMAL_TABLE"))
                 continue
             made.append(_columns_of(table, f"{virtual}SUPER_TABLE", table.tags))
-            children = self._list_children(table, scope.table)
+            children = ask(partial(self._child_names, table, scope))
             shown = _columns_of(table, f"{virtual}CHILD_TABLE")
-            made.append(_repeat_for(list(children), shown))
+            made.append(_repeat_for(children, shown))
         return pa.concat_tables(made)
 
-    def _list_children(self, table: Table, only: str | None) -> dict[str, int]:
-        """Return child tables from the catalog and from rows: name → id (0 where there is none)."""
-        made = {c.name: c.id for c in self._viewer.catalog.children(table.id)}
-        if only is None:
-            return {**dict.fromkeys(child_names(self._viewer.redis, table.id), 0), **made}
-        if only in made:
-            return {only: made[only]}
-        held = count_held(self._viewer.redis, table.id, [only])
-        return {only: 0} if held else {}
+    def _child_names(self, table: Table, scope: ListScope) -> list[str]:
+        return [name for name, _ in self._children(table, scope)]
+
+    def _children(self, table: Table, scope: ListScope) -> Iterator[tuple[str, int]]:
+        """Yield the name and id (0 where there is none) of child tables from the catalog, then of
+        those that only rows made known. Raises redis.RedisError.
+        """
+        catalog = self._viewer.catalog
+        made = made_children(catalog, table, scope.tables, scope.first)
+        yield from ((child.name, child.id) for child in made)
+        for name, _ in held_children(catalog, self._viewer.redis, table, scope.tables):
+            yield name, 0
 
     def _count(self, table: Table) -> int:
         """Count child tables; Redis is asked for names of the catalog's only, some at a

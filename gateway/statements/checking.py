@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
-
 from gateway import http
 from gateway.ddl.streams import StreamDefinitions
 from gateway.information.scope import SCHEMA, is_own
@@ -119,29 +117,19 @@ class StatementChecker:
             if isinstance(inner, st.Query):
                 await self._columns_of(inner, context)
             else:
-                await self._plan(inner, context)
+                await asyncio.to_thread(
+                    self._streams.check, inner, context.database, context.timezone
+                )
         elif isinstance(statement, st.CreateStream):
-            await self._plan(statement, context)
+            await asyncio.to_thread(
+                self._streams.check, statement, context.database, context.timezone
+            )
         elif isinstance(statement, st.Insert):
             await self._writes.bind_rows(statement, context)
         elif isinstance(statement, st.InsertSelect):
             await self._columns_of(statement.select, context)
         elif isinstance(statement, st.Describe):
             await self._queries.describe(statement, context)
-
-    async def _plan(self, statement: st.CreateStream, context: RequestContext) -> None:
-        """Plan a stream over a table; one over a view or another deployment's rows gets its source
-        only when it is created.
-        """
-        source = statement.query.find(exp.Table)
-        home = (source.db or context.database or "") if source is not None else ""
-        catalog = self._catalog()
-        if source is not None and (
-            catalog.external(home, source.name) is not None
-            or catalog.view(home, source.name) is not None
-        ):
-            return
-        await asyncio.to_thread(self._streams.check, statement, context.database, context.timezone)
 
 
 def _read(text: str, timezone: str) -> list[tuple[tuple[int, int], st.Statement | SqlError]]:

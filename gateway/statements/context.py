@@ -25,3 +25,5 @@ class RequestContext:
     with_password: bool = False
     #: what its statements have to tell beside their answers, in order
     notices: list[str] = field(default_factory=list)
+    #: (topic, partition) → offset of what its definitions have written for readers of rows
+    own: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -131,6 +131,7 @@ class Executor:
             after = await self._definer.run(
                 lambda: self._definitions.apply(statement, context.database, context.timezone),
                 context.user,
+                context.own,
             )
         except PenstockError as error:
             audit.write("ddl failed", remote=context.remote, code=error.code, **told)
@@ -142,9 +143,7 @@ class Executor:
                     code="E_LEASE_HELD",
                     hint="try again in a second",
                 ) from None
-            await self._forwarder.statement(
-                elsewhere.address, context.user, statement.text, context.database, context.timezone
-            )
+            await self._forwarder.statement(elsewhere.address, statement.text, context)
             return Affected()
         if after is not None:
             await asyncio.to_thread(after)

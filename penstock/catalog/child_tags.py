@@ -7,13 +7,13 @@ some child tables at a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import redis
 
 from penstock import names
-from penstock.catalog.model import Table
+from penstock.catalog.model import Child, Table
 from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.coordination import redis_link
@@ -47,22 +47,61 @@ def held_tags(client: redis.Redis, stable: Table, name: str) -> tuple[Any, ...] 
 
 
 def tagged_children(
-    catalog: Catalog, client: redis.Redis, stable: Table, only: str | None = None
+    catalog: Catalog,
+    client: redis.Redis,
+    stable: Table,
+    only: Collection[str] | None = None,
+    most: int | None = None,
 ) -> Iterator[Tagged]:
-    """Yield the child tables of a supertable, or the one called *only*. Raises redis.RedisError."""
-    seen: set[str] = set()
-    for child in catalog.children(stable.id):
-        seen.add(child.name.lower())
-        if only is None or child.name == only:
-            yield child.name, child.tags
-    if only is not None:
-        held = None if only.lower() in seen else held_tags(client, stable, only)
-        if held is not None:
-            yield only, held
-        return
+    """Yield the child tables of a supertable. Raises redis.RedisError.
+
+    Args:
+        only: the names of those that are wanted, as they are spelled.
+        most: so many are enough, whichever they are.
+    """
+    for child in made_children(catalog, stable, only, most):
+        yield child.name, child.tags
     choices = tag_choices(stable.stored_names, stable.tags)
-    for field, held_text in redis_link.hash_items(client, names.children(stable.id)):
-        name = field.decode(errors="replace") if isinstance(field, bytes) else field
-        if name.lower() not in seen:
-            seen.add(name.lower())
-            yield name, plain_tags(held_text, choices)
+    for name, held in held_children(catalog, client, stable, only):
+        yield name, plain_tags(held, choices)
+
+
+def made_children(
+    catalog: Catalog, stable: Table, only: Collection[str] | None, most: int | None
+) -> Iterable[Child]:
+    """Return the child tables that CREATE TABLE made; the arguments are those of
+    `tagged_children`.
+    """
+    if only is None:
+        return catalog.children(stable.id) if most is None else catalog.some_children(stable, most)
+    found = (catalog.child(stable.database, name) for name in only)
+    return [c for c in found if c is not None and c.stable_id == stable.id and c.name in only]
+
+
+def held_children(
+    catalog: Catalog, client: redis.Redis, stable: Table, only: Collection[str] | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the names of child tables that only their rows made known, with what Redis holds of
+    their tags. Raises redis.RedisError.
+    """
+    if stable.kind != "stable":
+        return
+    seen: set[str] = set()
+    for name, held in _held(client, names.children(stable.id), only):
+        lower = name.lower()
+        made = catalog.child(stable.database, lower)
+        if lower not in seen and (made is None or made.stable_id != stable.id):
+            seen.add(lower)
+            yield name, held
+
+
+def _held(client: redis.Redis, key: str, only: Collection[str] | None) -> Iterator[tuple[str, Any]]:
+    """Yield fields of a hash as text, with their values."""
+    if only is None:
+        for field, held in redis_link.hash_items(client, key):
+            yield field.decode(errors="replace") if isinstance(field, bytes) else field, held
+        return
+    for some in redis_link.chunks(sorted(only)):
+        for name, held in zip(some, client.hmget(key, list(some)), strict=True):
+            if held is not None:
+                yield name, held

@@ -8,6 +8,7 @@ in `penstock.catalog.changes`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from penstock.catalog.model import (
     Child,
@@ -27,6 +28,9 @@ from penstock.catalog.name_index import NameIndex
 from penstock.names import FIRST_TABLE_SCHEMA_ID, database_of, generation
 from penstock.sql.plan import StreamPlan
 from penstock.udf.function import UserFunction
+
+#: child tables that are looked at together
+_AT_LEAST = 1_000
 
 
 class Catalog:
@@ -231,6 +235,20 @@ class Catalog:
             self._names.children.get(table.database.lower(), {}).copy().values() if table else ()
         )
         return [c for c in found if c.stable_id == stable_id]
+
+    def some_children(self, stable: Table, most: int) -> list[Child]:
+        """Return child tables of a supertable that CREATE TABLE made, no more than *most*, and look
+        at few others for it.
+        """
+        children = self._names.children.get(stable.database.lower(), {})
+        size = max(most, _AT_LEAST)
+        while True:
+            # in one step of the interpreter, so that nobody changes the dict meanwhile
+            looked_at = list(islice(children.values(), size))
+            found = [c for c in looked_at if c.stable_id == stable.id]
+            if len(found) >= most or len(looked_at) < size:
+                return found[:most]
+            size *= 4
 
     def child_removals(self, stable_id: int) -> int:
         """Return a number that grows when a child table of the supertable goes: whatever was

@@ -196,9 +196,10 @@ def _join(self: Any, node: exp.Join) -> str:
     elif node.args.get("on"):
         text = f"{text} ON {self.sql(node, 'on')}"
     offset = node.args.get("window_offset")
-    return (
-        text if offset is None else f"{text} {_call(self, 'WINDOW_OFFSET', offset, 'begin', 'end')}"
-    )
+    if offset is not None:
+        text = f"{text} {_call(self, 'WINDOW_OFFSET', offset, 'begin', 'end')}"
+    limit = node.args.get("join_limit")
+    return text if limit is None else f"{text} JLIMIT {limit.name}"
 
 
 def tokenize(text: str) -> list[Token]:

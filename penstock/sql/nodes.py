@@ -59,6 +59,10 @@ class BinaryLiteral(exp.Expression, exp.Condition):
         return None if digits is None else cls(this=digits[1].lower())
 
 
+#: the function that takes columns of the row that another one chooses
+COLS = "cols"
+
+
 class TypeName(exp.Expression):
     """The type of a CAST, as canonical text: `VARCHAR(10)`, `BIGINT UNSIGNED`."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.sql import nodes
 from penstock.sql.functions import (
     AGGREGATES,
     QUERY_FUNCTIONS,
@@ -24,11 +25,11 @@ from penstock.types import KINDS
 _OPEN_WORDS = (
     "ASOF AT_ONCE AUTO CACHE CHILD COMMENT CONTINUOUS_WINDOW_CLOSE CURRENT DATABASE DATABASES"
     " DELETE_RECALC DESCRIBE EVERY EXCEPT EXPIRED EXPLAIN EXTERNAL FILL_HISTORY FILTER FLUSH"
-    " FOLLOWING FORCE_WINDOW_CLOSE FUNCTION FUNCTIONS GRANT GRANTS IF IGNORE INTERSECT KEEP"
+    " FOLLOWING FORCE_WINDOW_CLOSE FUNCTION FUNCTIONS GRANT GRANTS IF IGNORE INTERSECT JLIMIT KEEP"
     " MATERIALIZED MAX_DELAY NEXT NONE NORMAL NULLS OPEN OPTIONS OVER PARTITIONS PASS PAUSE"
     " PRECEDING PREV QUALIFY RANGE READ RECALCULATE RESUME REVOKE ROLE ROW ROWS SHOW STABLE"
-    " STABLES START STREAM STREAMS TABLE TABLES TBNAME TO TRIGGER UNBOUNDED UNTREATED UPDATE"
-    " USE USER USERS VIEW VIEWS VIRTUAL WATERMARK WINDOW WINDOWS WINDOW_CLOSE WRITE"
+    " STABLES START STREAM STREAMS TABLE TABLES TBNAME TO TRIGGER UNBOUNDED UNTREATED UPDATE USE"
+    " USER USERS VIEW VIEWS VIRTUAL WATERMARK WINDOW WINDOWS WINDOW_CLOSE WINDOW_OFFSET WRITE"
 ).split()
 #: clauses behind FROM of a SELECT in their order, each with an example that is one
 _OF_SELECT = {
@@ -89,6 +90,12 @@ def _functions() -> Iterator[dict[str, str]]:
         yield _entry(name, function.signature, function.doc, where)
     for name, aggregate in AGGREGATES.items():
         yield _entry(name, aggregate.signature, aggregate.doc, "everywhere")
+    yield _entry(
+        nodes.COLS,
+        "cols(function, any, …)",
+        "Columns of the row that its function chooses: max, min, first, last or last_row.",
+        "everywhere",
+    )
     for name, one in QUERY_FUNCTIONS.items():
         yield _entry(name, one.signature, one.doc, "queries")
     for name, over in WINDOW_FUNCTIONS.items():
@@ -114,4 +121,4 @@ def _kind(name: str) -> str:
         return "series"
     if name in WINDOW_FUNCTIONS:
         return "over"
-    return "aggregate" if name in AGGREGATE_NAMES else "scalar"
+    return "aggregate" if name in (*AGGREGATE_NAMES, nodes.COLS) else "scalar"

@@ -6,6 +6,7 @@ from penstock.sql.relational import QueryPlan, SelectPlan, map_inside
 from penstock.sql.statements import Query
 from services.store.binding import Context
 from services.store.chosen_rows import choose_rows
+from services.store.join_limits import limit_joins
 from services.store.partition_limits import limit_partitions
 from services.store.row_series import check_depth, write_series
 
@@ -38,5 +39,5 @@ def _write(
     made = map_inside(plan, write_inner)
     if not isinstance(made, SelectPlan):
         return made
-    made = write_series(choose_rows(made), context, on_top=on_top)
+    made = write_series(choose_rows(limit_joins(made)), context, on_top=on_top)
     return limit_partitions(made, statement)

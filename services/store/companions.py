@@ -10,7 +10,15 @@ from dataclasses import replace
 from sqlglot import exp
 
 from penstock.sql.functions.duck_rows import ROW_VALUES
-from penstock.sql.relational import SelectItem, SelectPlan, binding_of, change_order, note
+from penstock.sql.relational import (
+    SelectItem,
+    SelectPlan,
+    binding_of,
+    change_order,
+    map_expressions,
+    note,
+)
+from penstock.sql.relational.chosen_columns import is_chosen_column
 from penstock.sql.relational.companions import (
     BY_TIME,
     Chosen,
@@ -23,8 +31,10 @@ from services.store.functions import arguments, function_name
 
 def take_companions(select: SelectPlan, context: Context) -> SelectPlan:
     """Return *select* with the plain columns that stand beside the call that chooses a row picked
-    from that row, and so the call itself.
+    from that row, and so the call itself; and with what cols() takes picked from the row of its own
+    call.
     """
+    select = _take_chosen_columns(select, context)
     own = list(_own_nodes(select))
     chooser, chosen = _chooser_alone(own)
     if chooser is None or chosen is None or not any(map(is_companion, own)):
@@ -36,6 +46,22 @@ def take_companions(select: SelectPlan, context: Context) -> SelectPlan:
         having=None if select.having is None else pick.expression(select.having),
         order_by=change_order(select.order_by, pick.expression),
     )
+
+
+def _take_chosen_columns(select: SelectPlan, context: Context) -> SelectPlan:
+    if not any(map(is_chosen_column, _own_nodes(select))):
+        return select
+
+    def take(node: exp.Expr) -> exp.Expr:
+        if not is_chosen_column(node):
+            return node
+        chooser, value = node.expressions
+        chosen = chosen_by(chooser)
+        assert chosen is not None  # the binder has noted it
+        pick = _Picker(function_name(chooser), _argument(chooser), chosen, context)
+        return pick.value(node, value)
+
+    return map_expressions(select, lambda node: node.transform(take))
 
 
 class _Picker:
@@ -55,6 +81,10 @@ class _Picker:
         """Return an expression of what is picked."""
         made: exp.Expr = node.transform(self._pick)
         return made
+
+    def value(self, node: exp.Expr, value: exp.Expr) -> exp.Expr:
+        """Return *value* of the chosen row, in place of *node*."""
+        return self._value(node, value, self._argument)
 
     def _pick(self, node: exp.Expr) -> exp.Expr:
         if is_companion(node):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from penstock.errors import SqlSemanticError
+from penstock.sql import nodes
 from penstock.sql.functions import QUERY_ONLY, SERIES, WINDOW_FUNCTIONS
 from penstock.sql.functions.other_names import did_you_mean
 from penstock.sql.planning.view import SchemaView
@@ -14,7 +15,7 @@ from penstock.sql.statements import Query
 from penstock.udf import UserFunction
 from services.store.functions import FUNCTIONS
 
-_KNOWN = FUNCTIONS.keys() | QUERY_ONLY.keys() | SERIES.keys() | WINDOW_FUNCTIONS.keys()
+_KNOWN = {nodes.COLS, *FUNCTIONS, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS}
 
 
 def functions_of(

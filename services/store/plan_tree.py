@@ -111,6 +111,8 @@ class _Tree:
             text += f" on {texts.one(join.on)}"
         elif join.using:
             text += f" using {', '.join(join.using)}"
+        if join.limit is not None:
+            text += f", at most {join.limit.count} rows each"
         return texts.step(text, self.source(join.left, read), self.source(join.right, read))
 
     def _derived(self, source: Derived) -> Step:

@@ -88,7 +88,8 @@ class Resolver:
         """
         catalog = self._reader.catalog
         name = found.child or only
-        children = tagged_children(catalog, self._redis, found.table, name)
+        wanted = None if name is None else (name,)
+        children = tagged_children(catalog, self._redis, found.table, wanted)
         return redis_link.ask(lambda: list(children))
 
     def by_id(self, table_id: int) -> Table | None:

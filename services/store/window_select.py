@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.compile.compiler import nearest
 from penstock.sql.functions import QUERY_ONLY, REGISTRY
 from penstock.sql.plan import StreamPlan
@@ -358,7 +359,7 @@ class _Splitter:
 
     def _is_aggregate(self, node: exp.Expr) -> bool:
         name = function_name(node)
-        if name in AGGREGATE_NAMES:
+        if name in AGGREGATE_NAMES or name == nodes.COLS:
             return True
         user = self._functions(name) if name else None
         return user is not None and user.aggregate

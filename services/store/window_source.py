@@ -20,6 +20,7 @@ from penstock.sql.relational import (
     SelectPlan,
     TableColumns,
 )
+from penstock.sql.relational.chosen_columns import is_chosen_column
 from penstock.sql.source_names import WINDOW_TYPES
 from penstock.sql.statements import Query
 from penstock.types import ColumnType
@@ -341,7 +342,7 @@ def _reads_rows(column: exp.Column) -> bool:
     while node is not None and not isinstance(node, exp.Query):
         if isinstance(node, exp.Where | nodes.WindowClause | nodes.PartitionBy):
             return True
-        if function_name(node) in AGGREGATE_NAMES:
+        if function_name(node) in AGGREGATE_NAMES or is_chosen_column(node):
             return True
         node = node.parent
     return False

@@ -84,6 +84,11 @@ def test_ddl_goes_to_the_leader_and_leadership_moves(mesh: RunningMesh, second: 
             "the first tags of a child win, at every gateway"
         )
 
+        for number in range(30):  # one alone may be there in time by chance
+            there.execute(f"ALTER TABLE a SET TAG g = {number}")
+            assert there.query("SELECT TAGS tbname, g FROM m").rows == [("a", number)]
+            assert there.query("SELECT g FROM m").rows == [(number,)], "reads wait for own SET TAG"
+
         mesh.kill("gateway")
         assert eventually(
             lambda: there.execute("CREATE TABLE after (ts TIMESTAMP, v INT)") == 0, 30

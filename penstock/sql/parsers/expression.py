@@ -63,6 +63,10 @@ class ExpressionParser(PlaceholderParser, ABC):
     def _call_tail(self, call: exp.Expr, start: int) -> exp.Expr:
         """What stands behind the parentheses of *call*, which begins at *start*."""
 
+    @abstractmethod
+    def _select_item(self) -> exp.Expr:
+        """An expression with or without a name."""
+
     def condition(self) -> exp.Expr:
         """An expression with OR, AND and NOT."""
         return self._nest(self._or)
@@ -311,7 +315,10 @@ class ExpressionParser(PlaceholderParser, ABC):
                 arguments.append(self.expression())
             return arguments
         while self.take_type(TokenType.COMMA):
-            arguments.append(self._star() or self.condition())
+            if name == nodes.COLS:
+                arguments.append(self._select_item())
+            else:
+                arguments.append(self._star() or self.condition())
         return arguments
 
     def _position_arguments(self) -> list[exp.Expr]:

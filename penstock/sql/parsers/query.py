@@ -6,10 +6,13 @@ a surprise later.
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from penstock.sql import nodes
+from penstock.sql.parsers.chosen_columns import split_columns
 from penstock.sql.parsers.expression import MAX_DEPTH
 from penstock.sql.parsers.sets import SetParser
 from penstock.sql.source import mark
@@ -69,7 +72,8 @@ class QueryParser(SetParser):
         if not distinct:
             self.take("ALL")
         tags = exp.Boolean(this=True) if self.take("TAGS") else None
-        select = exp.Select(expressions=list(self.list_of(self._select_item)), tags=tags)
+        listed = self.list_of(self._list_item)
+        select = exp.Select(expressions=[one for item in listed for one in item], tags=tags)
         if distinct:
             select.set("distinct", exp.Distinct())
         self._behind_list(select, start)
@@ -168,6 +172,14 @@ class QueryParser(SetParser):
         node = exp.Literal.number(self.integer())
         mark(node, start, self.previous_end)
         return node
+
+    def _list_item(self) -> list[exp.Expr]:
+        """Read an item of a select list; cols() of several columns becomes several."""
+
+        def fail(message: str, hint: str) -> NoReturn:
+            self.fail(message, hint=hint, index=self.index - 1)
+
+        return split_columns(self._select_item(), fail)
 
     def _select_item(self) -> exp.Expr:
         """An expression with or without a name; `meta['sql']` is its text as written (column names
@@ -319,7 +331,7 @@ class QueryParser(SetParser):
             self.expect("ON")
         if by_window:
             join.set("window_offset", self._window_offset())
-        self._join_limit(words.get("method", ""))
+        join.set("join_limit", self._join_limit(words.get("method", "")))
         return join
 
     def _join_words(self) -> dict[str, str]:

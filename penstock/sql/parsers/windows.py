@@ -14,6 +14,8 @@ from penstock.sql.source import mark
 _FILL_MODES = ("NONE", "NULL", "NULL_F", "VALUE", "VALUE_F", "PREV", "NEXT", "LINEAR")
 #: modes that take a value of another row, or one that is given where no row is near
 _NEAR_MODES = ("PREV", "NEXT", "NEAR")
+#: most rows that JLIMIT may ask for
+MOST_JOINED = 1024
 #: words of clauses that are followed by a parenthesis
 _CALLED = frozenset("INTERVAL SESSION STATE_WINDOW COUNT_WINDOW SLIDING FILL RANGE EVERY".split())
 
@@ -123,17 +125,28 @@ class WindowParser(OverParser):
         mark(node, start, self.previous_end)
         return node
 
-    def _join_limit(self, method: str) -> None:
-        """Read `JLIMIT 1` of an ASOF JOIN, which has no other meaning than the join has."""
+    def _join_limit(self, method: str) -> exp.Expr | None:
+        """Read `JLIMIT n` of a join by time, if it says more than the join itself: an ASOF JOIN
+        finds one row in any case.
+        """
         if not self.sees("JLIMIT"):
-            return
-        if method == "ASOF" and self.ahead(1).text == "1":
-            self.index += 2
-            return
-        self.fail(
-            "JLIMIT is only possible as JLIMIT 1 of an ASOF JOIN",
-            hint="leave it out, and limit the rows of the query",
-        )
+            return None
+        if not method:
+            self.fail(
+                "JLIMIT is of an ASOF JOIN or a WINDOW JOIN",
+                hint="leave it out, and limit the rows of the query",
+            )
+        self.index += 1
+        start = self.offset
+        node: exp.Expr = exp.Literal.number(self.integer())
+        mark(node, start, self.previous_end)
+        if int(node.name) > MOST_JOINED:
+            self.fail(
+                f"JLIMIT is a number from 0 to {MOST_JOINED}",
+                hint="without JLIMIT a WINDOW JOIN gives all rows of each window",
+                index=self.index - 1,
+            )
+        return None if method == "ASOF" and int(node.name) == 1 else node
 
     def _whole_number(self) -> exp.Expr:
         """A whole number that the planner checks (so that 0 and -1 get its message)."""

@@ -9,6 +9,7 @@ from penstock.sql.nodes import STANDS_ALONE
 from penstock.sql.relational.bindings import Binding, note
 from penstock.sql.relational.companions import find_chooser
 from penstock.sql.relational.grouping import Keys, check_grouping, tell_apart
+from penstock.sql.relational.join_limits import bind_limit
 from penstock.sql.relational.lone_clauses import refuse_lone_fill
 from penstock.sql.relational.lowering import lower, note_columns, note_computed
 from penstock.sql.relational.positions import check_position, refuse_text
@@ -141,6 +142,8 @@ class _SelectBinder:
         self._outputs: tuple[Output, ...] = ()
         #: the relation whose rows have the windows of a WINDOW JOIN
         self._windowed: Relation | None = None
+        #: with JLIMIT: the relation whose rows are kept, and the one whose rows are limited
+        self._limited: tuple[Relation, Relation] | None = None
         #: what stands after grouping
         self._grouped = Clause()
 
@@ -212,6 +215,8 @@ class _SelectBinder:
             self._bind_using(identifier)
         if join.args.get("on") is not None:
             typer.truth(join.args["on"])
+        if self._limited is not None:
+            bind_limit(join, *self._limited, typer.refuse)
         if join.args.get("kind") in _FILTERING:
             self._names.relations.pop()
 
@@ -219,7 +224,8 @@ class _SelectBinder:
         """Write a join by time as one that DuckDB has."""
         method = join.args.get("method")
         turned = method == "ASOF" and join.args.get("side") == "RIGHT"
-        if method != "WINDOW" and not turned:
+        limited = join.args.get("join_limit") is not None
+        if method != "WINDOW" and not turned and not limited:
             return
         if len(self._select.args["joins"]) > 1:
             typer.refuse(
@@ -229,9 +235,11 @@ class _SelectBinder:
                 hint="put it into a subquery, and join that",
             )
         left, right = self._names.relations
+        if limited:
+            self._limited = (left, right) if join.args["side"] == "LEFT" else (right, left)
         if turned:
             turn_round(self._select, join)
-        else:
+        elif method == "WINDOW":
             self._windowed = write_out_window(join, left, right, typer.refuse)
 
     def _bind_using(self, identifier: exp.Identifier) -> None:

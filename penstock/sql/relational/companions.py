@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.base import TIMESTAMP
 from penstock.sql.relational.relations import Relation, SelectScope
@@ -96,13 +97,13 @@ def find_chooser(items: list[exp.Expr]) -> exp.Anonymous | None:
 
 
 def _own_calls(item: exp.Expr) -> list[exp.Anonymous]:
-    """Return the calls of an item, without those of queries in it."""
-    nodes = item.walk(prune=lambda node: isinstance(node, exp.Query))
-    return [node for node in nodes if isinstance(node, exp.Anonymous)]
+    """Return the calls of an item, without those of queries and of cols() in it."""
+    own = item.walk(prune=lambda node: isinstance(node, exp.Query) or _name(node) == nodes.COLS)
+    return [node for node in own if isinstance(node, exp.Anonymous)]
 
 
-def _name(call: exp.Anonymous) -> str:
-    return str(call.this).lower()
+def _name(node: exp.Expr) -> str:
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def _chooses(call: exp.Anonymous) -> bool:

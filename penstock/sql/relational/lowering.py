@@ -14,6 +14,7 @@ from penstock.sql.relational.query_plan import (
     Derived,
     Enclosed,
     Join,
+    JoinLimit,
     PlannedQuery,
     QueryPlan,
     RowLimits,
@@ -50,6 +51,7 @@ _SETS: dict[type[exp.Expr], str] = {
 }
 _COLUMNS = "columns"
 _COMPUTED = "computed"
+_LIMIT = "join_limit"
 
 
 def note_columns(node: exp.Expr, columns: TableColumns | tuple[Output, ...]) -> None:
@@ -60,6 +62,11 @@ def note_columns(node: exp.Expr, columns: TableColumns | tuple[Output, ...]) -> 
 def note_computed(node: exp.Table, rows: ComputedRows) -> None:
     """Say which computed rows a name of FROM means."""
     node.meta[_COMPUTED] = rows
+
+
+def note_limit(node: exp.Join, limit: JoinLimit) -> None:
+    """Say how many rows of the one side a join has for each of the other."""
+    node.meta[_LIMIT] = limit
 
 
 def lower(tree: exp.Query) -> QueryPlan:
@@ -227,6 +234,7 @@ def _join(left: RowSource, node: exp.Join) -> Join:
         node.args.get("kind") or "",
         None if on is None else _expression(on),
         tuple(map(_name, node.args.get("using") or [])),
+        node.meta.get(_LIMIT),
     )
 
 

@@ -173,7 +173,9 @@ def expressions_of(plan: QueryPlan) -> Iterator[exp.Expr]:
     """Yield the expressions of *plan* itself, without those of queries right inside it."""
     if isinstance(plan, SelectPlan):
         yield from (item.expression for item in plan.items)
-        yield from (join.on for join in joins_of(plan.source) if join.on is not None)
+        for join in joins_of(plan.source):
+            yield from () if join.on is None else (join.on,)
+            yield from () if join.limit is None else (*join.limit.rows, join.limit.time)
         yield from (c for c in (plan.where, plan.having, plan.qualify) if c is not None)
         yield from plan.partition_by
         yield from plan.group_by

@@ -66,6 +66,26 @@ class Derived:
 
 
 @dataclass(frozen=True)
+class JoinLimit:
+    """JLIMIT: at most `count` rows of the one side for each row of the side that is kept.
+
+    Args:
+        rows: columns that tell the rows of the kept side apart.
+        time: of the other side; its earliest rows count.
+        backwards: its latest rows count.
+        near: as many rows as one ASOF JOIN finds one of, so `on` has no other bound of times.
+        alike: what rows of the other side are compared by with the kept ones.
+    """
+
+    count: int
+    rows: tuple[exp.Column, ...]
+    time: exp.Column
+    backwards: bool = False
+    near: bool = False
+    alike: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True)
 class Join:
     """Rows of two sides that go together. `method` ASOF joins by time; `side` and `kind` are the
     words of SQL. Without words and conditions every row goes with every other.
@@ -78,6 +98,7 @@ class Join:
     kind: str = ""
     on: exp.Expr | None = None
     using: tuple[str, ...] = ()
+    limit: JoinLimit | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from penstock.sql.functions import AGGREGATES
 from penstock.sql.functions.base import NULL, Compiled
 from penstock.sql.relational.aggregates import check_place, type_aggregate
 from penstock.sql.relational.bindings import Binding, note
+from penstock.sql.relational.chosen_columns import type_chosen_column
 from penstock.sql.relational.relations import Output, SelectScope
 from penstock.sql.relational.stream_filters import type_stream_filter
 from penstock.sql.relational.stream_names import KEY_TEXT, plan_names, strip_parentheses
@@ -114,6 +115,8 @@ def _call(typer: StreamTyper, node: exp.Anonymous) -> Compiled:
         return _group_key(typer, node)
     if name in AGGREGATES:
         return type_aggregate(typer, node, name)
+    if name == nodes.COLS:
+        return type_chosen_column(typer, node, name)
     function = typer.functions(name) if typer.windowed else None
     if function is not None and function.aggregate:
         return _user_aggregate(typer, node, function)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import polars as pl
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.compile import NODES, Functions
 from penstock.sql.compile.comparison import compare
 from penstock.sql.compile.compiler import Compiler
@@ -24,6 +25,7 @@ from penstock.sql.functions.row_choosers import ROW_CHOOSERS
 from penstock.sql.relational import names
 from penstock.sql.relational.aggregates import type_aggregate
 from penstock.sql.relational.bindings import Binding, note, note_alias
+from penstock.sql.relational.chosen_columns import type_chosen_column
 from penstock.sql.relational.over import refuse_without_over, type_filter, type_window
 from penstock.sql.relational.relations import Alias, Output, SelectScope
 from penstock.sql.relational.row_choosers import type_chooser
@@ -164,6 +166,7 @@ def _check_alias(typer: ExpressionTyper, node: exp.Column, alias: Alias) -> None
 
 #: functions that are typed in ways of their own
 _KINDS: tuple[tuple[Container[str], Callable[..., Compiled]], ...] = (
+    ((nodes.COLS,), type_chosen_column),
     (AGGREGATE_NAMES, type_aggregate),
     (ROW_CHOOSERS, type_chooser),
 )
@@ -198,7 +201,15 @@ def _query_call(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> Compi
 
 
 def _refuse_function(typer: ExpressionTyper, node: exp.Anonymous, name: str) -> NoReturn:
-    known = [*REGISTRY, *AGGREGATE_NAMES, *ROW_CHOOSERS, *QUERY_ONLY, *SERIES, *WINDOW_FUNCTIONS]
+    known = [
+        *REGISTRY,
+        *AGGREGATE_NAMES,
+        nodes.COLS,
+        *ROW_CHOOSERS,
+        *QUERY_ONLY,
+        *SERIES,
+        *WINDOW_FUNCTIONS,
+    ]
     hint = did_you_mean(name, known) or "docs/sql-functions.md lists all functions"
     if name == "interp":
         typer.refuse(

@@ -51,7 +51,7 @@ def forwarded() -> tuple[ForwardedDefinitions, _Executor, _Definer]:
 async def test_a_statement_runs_as_it_came() -> None:
     definitions, executor, _ = forwarded()
     await definitions.run(
-        {"sql": "DROP TABLE t", "database": "d", "timezone": "Asia/Tokyo", "user": "ann"}
+        {"sql": "DROP TABLE t", "database": "d", "timezone": "Asia/Tokyo", "user": "ann"}, {}
     )
     assert executor.ran == [
         (
@@ -61,9 +61,16 @@ async def test_a_statement_runs_as_it_came() -> None:
     ]
 
 
+async def test_where_a_statement_has_written_is_told() -> None:
+    definitions, executor, _ = forwarded()
+    own: dict[tuple[str, int], int] = {}
+    await definitions.run({"sql": "ALTER TABLE c SET TAG g = 1", "user": "ann"}, own)
+    assert executor.ran[0][1].own is own
+
+
 async def test_what_a_statement_does_not_say_is_not_made_up() -> None:
     definitions, executor, _ = forwarded()
-    await definitions.run({"sql": "SHOW DATABASES", "database": "", "timezone": None})
+    await definitions.run({"sql": "SHOW DATABASES", "database": "", "timezone": None}, {})
     (_, context) = executor.ran[0]
     assert (context.database, context.timezone, context.user) == (None, "UTC", "")
 
@@ -77,7 +84,7 @@ async def test_a_table_of_line_protocol_is_made_with_its_columns_and_tags() -> N
         name: [column_to_json(column)]
         for name, column in (("time", time), ("columns", value), ("tags", tag))
     }
-    await definitions.run({"widen": asked, "user": "ann"})
+    await definitions.run({"widen": asked, "user": "ann"}, {})
     (table,) = [put for put in definer.changes[0].puts if isinstance(put, Table)]
     assert (table.name, table.columns, table.tags) == ("cpu", (time, value), (tag,))
     assert definer.user == "ann" and executor.ran == []
@@ -85,9 +92,9 @@ async def test_a_table_of_line_protocol_is_made_with_its_columns_and_tags() -> N
 
 async def test_a_level_of_the_registry_is_set_and_cleared_for_its_user() -> None:
     definitions, _, definer = forwarded()
-    await definitions.run({"compatibility": {"table": 7, "level": "FULL"}, "user": "ann"})
+    await definitions.run({"compatibility": {"table": 7, "level": "FULL"}, "user": "ann"}, {})
     (change,) = definer.changes
     assert definer.user == "ann" and change.puts == (CompatibilityLevel(100, 7, "FULL"),)
     definer.catalog.put(change.puts[0])
-    await definitions.run({"compatibility": {"table": 7, "level": None}, "user": "ann"})
+    await definitions.run({"compatibility": {"table": 7, "level": None}, "user": "ann"}, {})
     assert definer.changes[-1].removes == change.puts

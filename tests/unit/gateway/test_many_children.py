@@ -120,6 +120,37 @@ def test_tags_are_listed_some_at_a_time(information: Information, client: redis.
     assert client.info("commandstats")["cmdstat_hscan"]["calls"] >= COUNT / CHUNK / 4
 
 
+@pytest.mark.parametrize("list_name", ["ins_tables", "ins_tags"])
+def test_a_page_is_read_no_further_than_its_end(
+    information: Information, client: redis.Redis, list_name: str
+) -> None:
+    pages = []
+    for skipped in range(0, 3 * CHUNK, CHUNK):
+        statement = parse_one(
+            f"SELECT table_name FROM information_schema.{list_name} WHERE db_name = 'Db'"
+            f" AND stable_name = 'm' LIMIT {CHUNK} OFFSET {skipped}"
+        )
+        assert isinstance(statement, Query)
+        client.config_resetstat()
+        found = information.query(statement.query)
+        assert found is not None
+        pages.append(found.column(0).to_pylist())
+        assert client.info("commandstats")["cmdstat_hscan"]["calls"] <= 1 + skipped // CHUNK + 1
+    assert pages[0][:2] == ["c1", "child7"], "the catalog's are first"
+    assert len({name for page in pages for name in page}) == 3 * CHUNK
+
+
+def test_a_page_in_order_has_the_rows_of_all(information: Information) -> None:
+    statement = parse_one(
+        "SELECT table_name FROM information_schema.ins_tables WHERE db_name = 'Db'"
+        " AND stable_name = 'm' AND table_name > 'child1000' ORDER BY table_name LIMIT 3"
+    )
+    assert isinstance(statement, Query)
+    found = information.query(statement.query)
+    assert found is not None
+    assert found.column(0).to_pylist() == ["child10000", "child100000", "child100001"]
+
+
 @pytest.mark.parametrize("name", ["child7", "child77", "c1"])
 def test_tags_of_one_child_are_looked_up(
     information: Information, client: redis.Redis, name: str

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from penstock.sql import nodes
 from penstock.sql.dialect import to_sql
 from penstock.sql.functions import AGGREGATES
 from penstock.sql.plan import Aggregate, State, Window
@@ -31,6 +32,8 @@ class WindowSelect:
         self._calls = AggregateCalls(context, self._selection.aggregates)
         #: plain columns beside aggregates: place among the aggregates, and the select item
         self._companions: list[tuple[int, exp.Expr]] = []
+        #: aggregates that only choose rows for cols()
+        self._in_cols: set[str] = set()
 
     def run(self, query: StreamSelect) -> SelectList:
         """Return aggregates and outputs of the whole list."""
@@ -94,11 +97,31 @@ class WindowSelect:
         if name == "_group_key":
             return self._group_key(node)
         if name in AGGREGATES:
-            return self._calls.add_call(AGGREGATES[name], node)
+            added = self._calls.add_call(AGGREGATES[name], node)
+            self._in_cols.discard(added.name)
+            return added
+        if name == nodes.COLS:
+            return self._chosen_column(node)
         user = self._context.function(name)
         if user is not None and user.aggregate:
             return self._calls.add_user_call(user, node)
         return None
+
+    def _chosen_column(self, node: exp.Anonymous) -> exp.Expr:
+        """Return what cols() takes from the row that its function chooses."""
+        chooser, value = node.expressions
+        aggregates = self._selection.aggregates
+        known = len(aggregates)
+        of = self._calls.add_call(AGGREGATES[str(chooser.this).lower()], chooser).name
+        if len(aggregates) > known:
+            self._in_cols.add(of)
+        sql = to_sql(value)
+        for one in aggregates:
+            if (one.function, one.sql, one.of) == ("companion", sql, of):
+                return column_reference(one.name, node)
+        name = f"_a{len(aggregates)}"
+        aggregates.append(Aggregate(name, "companion", sql, type_of(value), of=of))
+        return column_reference(name, node)
 
     def _is_state(self, node: exp.Expr) -> bool:
         return (
@@ -121,7 +144,7 @@ class WindowSelect:
         aggregates = self._selection.aggregates
         sql = to_sql(node)
         for known in aggregates:
-            if known.function == "companion" and known.sql == sql:
+            if (known.function, known.sql, known.of) == ("companion", sql, None):
                 return column_reference(known.name, node)
         name = f"_a{len(aggregates)}"
         self._companions.append((len(aggregates), item))
@@ -135,7 +158,7 @@ class WindowSelect:
         if not self._companions:
             return
         aggregates = self._selection.aggregates
-        choosers = [a for a in aggregates if _chooses_row(a)]
+        choosers = [a for a in aggregates if _chooses_row(a) and a.name not in self._in_cols]
         for index, item in self._companions:
             column = aggregates[index]
             if len(choosers) == 1:

@@ -148,6 +148,40 @@ def test_explain_shows_what_would_be_made_and_what_surprises(gateway: MemoryGate
     assert gateway.catalog.stream("d", "s") is None, "nothing is made"
 
 
+def explained(gateway: MemoryGateway, text: str) -> dict[str, str]:
+    statement = parse_one(text)
+    assert isinstance(statement, st.CreateStream)
+    shown = gateway.parts.streams.explain(statement, "d", "UTC").to_pydict()
+    return dict(zip(shown["item"], shown["value"], strict=True))
+
+
+def test_explain_plans_over_the_mirror_of_another_deployments_rows(gateway: MemoryGateway) -> None:
+    gateway.catalog.put(dataclasses.replace(FAR, id=900))
+    text = (
+        "CREATE STREAM s FILL_HISTORY 1 INTO r AS"
+        " SELECT _wstart, sum(a) AS total FROM far WHERE far.a > 1 INTERVAL(10s)"
+    )
+    before = explained(gateway, text)
+    assert before["source"] == "d._history_far (plain), a mirror of external stream d.far"
+    assert before["columns"] == "_wstart TIMESTAMP, total BIGINT" and before["where"] == "a > 1"
+    assert gateway.catalog.table("d", "_history_far") is None and not gateway.catalog.views()
+    gateway.define(text)
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None and stream.plan.where == before["where"]
+    assert stream.plan.source.table_id == table(gateway, "_history_far").id
+    another = explained(gateway, text.replace("STREAM s", "STREAM t").replace("r AS", "r2 AS"))
+    assert another["source"] == before["source"]
+    wrong = refusal(lambda: explained(gateway, text.replace("sum(a)", "sum(b)")))
+    assert wrong.code == "E_UNKNOWN_COLUMN"
+
+
+def test_explain_refuses_a_mirror_that_cannot_be_made(gateway: MemoryGateway) -> None:
+    gateway.catalog.put(dataclasses.replace(FAR, id=900, precision="ns"))
+    text = "CREATE STREAM s INTO r AS SELECT _wstart, sum(a) AS total FROM far INTERVAL(10s)"
+    wrong = refusal(lambda: explained(gateway, text))
+    assert wrong.code == "E_BAD_OPTION" and "precision" in str(wrong)
+
+
 TOLD = "CREATE STREAM s AS SELECT sum(a) AS total FROM met INTERVAL(10s) NOTIFY ON ('WINDOW_CLOSE')"
 
 

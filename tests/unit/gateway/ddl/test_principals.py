@@ -57,7 +57,7 @@ class Here:
         self.passwords = Passwords()
         self.groups: Any = Groups()
         known = gateway.parts.definitions
-        tables = ChildTables(gateway.definer, gateway.children, gateway.own_writes.update)
+        tables = ChildTables(gateway.definer, gateway.children)
         self.principals = Principals(gateway.definer, tables, gateway.clock, ROOT, self.passwords)
         self.drops = Drops(
             gateway.definer,

@@ -184,7 +184,7 @@ def test_a_child_table_that_rows_made_known(gateway: MemoryGateway) -> None:
 def test_child_tables_are_found_wherever_they_are_known(gateway: MemoryGateway) -> None:
     gateway.define(STABLE)
     gateway.define("CREATE TABLE D1 USING met TAGS (1, 'y'); CREATE TABLE p (ts TIMESTAMP, v INT)")
-    tables = ChildTables(gateway.definer, gateway.children, gateway.own_writes.update)
+    tables = ChildTables(gateway.definer, gateway.children)
     met = table(gateway, "met")
     gateway.redis.hset(names.children(met.id), "born", "{}")
     found = tables.find("d", "d1")
@@ -314,7 +314,7 @@ def test_a_supertable_grows_with_its_rows(gateway: MemoryGateway) -> None:
 def test_definitions_of_tables_alone(gateway: MemoryGateway) -> None:
     subject = TableDefinitions(
         gateway.definer,
-        ChildTables(gateway.definer, gateway.children, gateway.own_writes.update),
+        ChildTables(gateway.definer, gateway.children),
         gateway.parts.stream_tables,
         gateway.clock,
     )

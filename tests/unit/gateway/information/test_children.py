@@ -74,10 +74,10 @@ def test_tags_of_children_that_rows_made_are_listed(here: Here) -> None:
     ("scope", "wanted"),
     [
         (ListScope("d", "m"), {"c1", "born"}),
-        (ListScope("d", "m", "born"), {"born"}),
-        (ListScope(None, None, "made"), {"made"}),
-        (ListScope("d", "wide", "born"), set()),
-        (ListScope("D", "m", "c1"), {"c1"}),
+        (ListScope("d", "m", frozenset({"born"})), {"born"}),
+        (ListScope(None, None, frozenset({"made"})), {"made"}),
+        (ListScope("d", "wide", frozenset({"born"})), set()),
+        (ListScope("D", "m", frozenset({"c1"})), {"c1"}),
         (ListScope("none"), set()),
     ],
 )
@@ -90,7 +90,7 @@ def test_one_child_is_looked_up_and_not_searched_for(
 ) -> None:
     monkeypatch.setattr(here.redis, "hscan_iter", None)
     lists = ChildLists(here.viewer)
-    assert lists.tags(ListScope("d", "m", "born")).num_rows == 1
+    assert lists.tags(ListScope("d", "m", frozenset({"born"}))).num_rows == 1
     assert lists.find("d", "born") is not None and lists.find("d", "nobody") is None
 
 

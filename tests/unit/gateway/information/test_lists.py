@@ -174,7 +174,7 @@ def test_child_tables_have_the_columns_of_their_supertable() -> None:
         ("c1", "CHILD_TABLE", "ts"),
         ("c1", "CHILD_TABLE", "v"),
     ]
-    scope = ListScope("d", table="born")
+    scope = ListScope("d", tables=frozenset({"born"}))
     one = rows(TableLists(here.viewer).columns(scope), "table_name", "table_type")
     assert [row for row in one if row[1] == "CHILD_TABLE"] == [("born", "CHILD_TABLE")] * 2
     assert TableLists(here.viewer).columns(ListScope("none")).num_rows == 0

@@ -63,10 +63,8 @@ class Forwarder:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, str]] = []
 
-    async def statement(
-        self, address: str, user: str, text: str, database: str | None, timezone: str
-    ) -> None:
-        self.sent.append((address, user, text))
+    async def statement(self, address: str, text: str, context: RequestContext) -> None:
+        self.sent.append((address, context.user, text))
 
 
 class Remote:

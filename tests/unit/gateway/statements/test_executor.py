@@ -366,6 +366,20 @@ async def test_definitions_are_made_here_or_by_the_leader(statements: Statements
     assert (await statements.refusal(sql, forwarded=True)).code == "E_LEASE_HELD"
 
 
+async def test_a_definition_tells_where_reads_that_follow_must_wait(statements: Statements) -> None:
+    statements.gateway.define("CREATE STABLE tagged (ts TIMESTAMP, v INT) TAGS (g INT)")
+    created: dict[tuple[str, int], int] = {}
+    await statements.run("CREATE TABLE t1 USING tagged TAGS (1)", own=created)
+    tagged: dict[tuple[str, int], int] = {}
+    await statements.run("ALTER TABLE t1 SET TAG g = 2", own=tagged)
+    assert len(tagged) == 1 and tagged.keys() == created.keys()
+    assert tagged.items() <= statements.gateway.own_writes.items()
+    failed: dict[tuple[str, int], int] = {}
+    text = "CREATE TABLE t2 USING tagged TAGS (1) t1 USING tagged TAGS (1)"
+    assert (await statements.refusal(text, own=failed)).code == "E_TABLE_EXISTS"
+    assert failed and not failed.items() <= created.items()
+
+
 async def test_the_first_that_fails_ends_a_text(statements: Statements) -> None:
     error = await statements.refusal(
         "CREATE TABLE q (ts TIMESTAMP, b INT); DROP TABLE none; CREATE TABLE w (ts TIMESTAMP, b INT)"

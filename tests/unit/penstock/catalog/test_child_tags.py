@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -42,8 +43,12 @@ def client() -> Any:
 CATALOG = Catalog((STABLE, Child(20, "d", 8, "a", (1,)), Child(21, "d", 9, "other", (7,))))
 
 
+def _tagged(client: Any, only: str | None) -> Iterator[Tagged]:
+    return tagged_children(CATALOG, client, STABLE, None if only is None else (only,))
+
+
 def listed(client: Any, only: str | None = None) -> list[Tagged]:
-    return [(name, tuple(tags)) for name, tags in tagged_children(CATALOG, client, STABLE, only)]
+    return [(name, tuple(tags)) for name, tags in _tagged(client, only)]
 
 
 def test_the_catalog_goes_before_what_rows_made(client: Any) -> None:

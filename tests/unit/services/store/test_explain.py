@@ -198,6 +198,15 @@ def test_the_engine_of_windows(store: Explained, monkeypatch: pytest.MonkeyPatch
                 "      scan d.meters AS b: columns ts, v",
             ],
         ),
+        (
+            "SELECT a.v, b.w FROM plain a LEFT ASOF JOIN meters b ON a.ts >= b.ts JLIMIT 3",
+            [
+                "compute a.v: INT, b.w: VARCHAR(16)",
+                "  left join on a.ts >= b.ts, at most 3 rows each",
+                "    scan d.plain AS a: columns tbname, ts, v",
+                "    scan d.meters AS b: columns ts, w",
+            ],
+        ),
         # queries inside expressions, and names that mean another table in them
         (
             "SELECT v FROM plain WHERE v IN (SELECT v FROM meters WHERE w = plain.w) ORDER BY v",

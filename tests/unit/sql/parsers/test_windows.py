@@ -13,11 +13,18 @@ from penstock.sql.parsers.windows import WindowParser
 from tests.unit.sql.reading import read, refused
 
 
-class Clauses(WindowParser):
-    """The clauses of a window alone."""
+class Alone(WindowParser):
+    """The grammar without queries."""
 
     def query(self) -> exp.Query:
         raise AssertionError("there is no query in a window")
+
+    def _select_item(self) -> exp.Expr:
+        raise AssertionError("there is no cols() in a window")
+
+
+class Clauses(Alone):
+    """The clauses of a window alone."""
 
     def clauses(self) -> tuple[Any, Any]:
         """The window and FILL behind it, if there are any."""
@@ -109,11 +116,8 @@ def test_a_fault_in_a_window_is_refused_at_its_place(
     assert refused(lambda: clauses(clause)) == ("E_SYNTAX", 1, column, message)
 
 
-class Points(WindowParser):
+class Points(Alone):
     """RANGE and FILL behind it."""
-
-    def query(self) -> exp.Query:
-        raise AssertionError("there is no query in RANGE")
 
     def clauses(self) -> tuple[Any, Any]:
         return self._range(), self._fill(ranged=True) if self.sees("FILL") else None

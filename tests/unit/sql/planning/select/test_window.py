@@ -57,6 +57,26 @@ def test_a_plain_column_takes_the_row_of_the_one_chooser() -> None:
     )
 
 
+def test_cols_takes_the_row_of_its_own_chooser() -> None:
+    listed = "cols(max(amps), b, d * 2 AS t), cols(min(b), b), cols(MAX(amps), b), last(d), s"
+    assert parts(listed) == (
+        [
+            ("max", "Amps", None),
+            ("companion", "b", "_a0"),
+            ("companion", "d * 2", "_a0"),
+            ("min", "b", None),
+            ("companion", "b", "_a3"),
+            ("last", "d", None),
+            ("companion", "s", "_a5"),
+        ],
+        ["_a1", "_a2", "_a4", "_a1", "_a5", "_a6"],
+    )
+    assert parts("cols(max(b), s), max(b), s") == (
+        [("max", "b", None), ("companion", "s", "_a0"), ("companion", "s", "_a0")],
+        ["_a1", "_a0", "_a2"],
+    ), "the same call chooses for the list, too"
+
+
 def test_a_state_is_the_same_in_every_row_of_its_window() -> None:
     assert parts("amps, count(*)", "PARTITION BY tbname STATE_WINDOW(Amps)") == (
         [("first", "Amps", None), ("count", None, None)],
@@ -89,6 +109,7 @@ def test_outputs_made_of_aggregates_are_filled() -> None:
         ("_wstart, ta", "PARTITION BY ta INTERVAL(1s)", "_wstart, ta "),
         ("amps, max(b), min(d)", "INTERVAL(1s)", "amps, max(b)"),
         ("count(*), amps + 1", "INTERVAL(1s)", "amps + 1 FRO"),
+        ("cols(max(b), b), amps", "INTERVAL(1s)", "amps FROM me"),
         ("count(*), _group_key(amps)", "INTERVAL(1s)", "_group_key(a"),
         ("count(*), _group_key(ta, b)", "PARTITION BY ta INTERVAL(1s)", "_group_key(t"),
     ],
