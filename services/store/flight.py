@@ -38,6 +38,7 @@ from services.store.flight_errors import (
 from services.store.flight_lists import FlightLists
 from services.store.flight_login import Credentials, Handshake, address_of, caller_of, user_of
 from services.store.flight_tickets import TicketRequest, read_ticket
+from services.store.flight_times import schema_with_zone, with_zone
 from services.store.flightsql import FlightCommand
 from services.store.gateway_statements import GatewayStatements
 from services.store.partitions import Partitions
@@ -110,8 +111,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 asked = _asked(context, descriptor)
                 if isinstance(asked, FlightCommand):
                     return flight.SchemaResult(self._lists.schema(self._list(asked)))
-                given = caller_of(context).given
-                schema = self._answers.describe(user, given, asked)
+                schema = self._describe(context, user, asked)
                 return flight.SchemaResult(pa.schema([]) if schema is None else schema)
         except flight.FlightError as error:
             # here, of all calls, pyarrow sends the tracebacks of its own errors
@@ -127,7 +127,18 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 return flight.RecordBatchStream(self._lists.table(user, command))
             caller = caller_of(context)
             request = read_ticket(ticket.ticket).in_database(caller.database)
-            return flight.RecordBatchStream(self._answers.rows(user, caller.given, request))
+            rows = self._answers.rows(user, caller.given, request)
+            if caller.reads_zones and not request.from_service:
+                rows = with_zone(rows)
+            return flight.RecordBatchStream(rows)
+
+    def _describe(
+        self, context: flight.ServerCallContext, user: str, request: TicketRequest
+    ) -> pa.Schema | None:
+        """Return the schema of what `do_get` gives for *request*."""
+        caller = caller_of(context)
+        schema = self._answers.describe(user, caller.given, request)
+        return schema_with_zone(schema) if schema is not None and caller.reads_zones else schema
 
     def _list(self, command: FlightCommand) -> FlightCommand:
         """Return a command that asks for a list. Raises Unimplemented."""
@@ -161,7 +172,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         caller = caller_of(context)
         request = TicketRequest(flightsql.prepared_query(body)).in_database(caller.database)
         parameters = self._answers.parameters(user, request)
-        answer = self._answers.describe(user, caller.given, request)
+        answer = self._describe(context, user, request)
         return prepared.created(request, answer, parameters)
 
     def do_put(
