@@ -112,6 +112,7 @@ class Information:
             "GRANTS": lambda *_: principals.grants(),
             "DNODES": lambda *_: mesh.dnodes().drop_columns("rooms"),
             "SNODES": lambda *_: mesh.snodes(),
+            "CLUSTER ALIVE": lambda *_: mesh.alive(),
         }
 
     def for_user(self, user: str) -> Information:
