@@ -133,9 +133,9 @@ def _wanted_bucket(data: bytes) -> tuple[str, int]:
     if not isinstance(name, str):
         raise SchemaError('the body needs a "name"', code="E_BODY")
     rules = asked.get("retentionRules") or []
-    if not isinstance(rules, list) or len(rules) > 1:
-        raise SchemaError("retentionRules has one rule at most", code="E_BODY")
-    seconds = rules[0].get("everySeconds", 0) if rules and isinstance(rules[0], dict) else 0
+    if not isinstance(rules, list) or len(rules) > 1 or not all(isinstance(r, dict) for r in rules):
+        raise SchemaError("retentionRules is a list of one rule at most", code="E_BODY")
+    seconds = rules[0].get("everySeconds", 0) if rules else 0
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 <= seconds < _FOR_EVER:
         raise SchemaError(
             "everySeconds is a whole number of seconds", code="E_BODY", hint="0 keeps rows for ever"

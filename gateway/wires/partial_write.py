@@ -71,13 +71,14 @@ def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point],
         own_fields = {name.lower(): _sort_of(value) for name, value in point.fields.items()}
         own_tags = {t.lower() for t, _ in point.tags}
         both = (own_fields.keys() & (tags | own_tags)) | (own_tags & fields.keys())
-        odd = [n for n, sort in own_fields.items() if {sort, fields.get(n)} == {_TRUTH, _NUMBER}]
+        odd = [n for n, s in own_fields.items() if s and fields.get(n, s) not in (s, "")]
         if both:
             refused.append(LineError(f'"{min(both)}" is a tag and a field', point.line))
         elif odd:
             refused.append(_conflict(odd[0], own_fields[odd[0]], fields[odd[0]], point))
         else:
-            fields = own_fields | fields
+            for name, sort in own_fields.items():
+                fields.setdefault(name, sort)
             tags |= own_tags
             kept.append(point)
     return kept, refused

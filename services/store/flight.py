@@ -36,7 +36,14 @@ from services.store.flight_errors import (
     unimplemented,
 )
 from services.store.flight_lists import FlightLists
-from services.store.flight_login import Credentials, Handshake, address_of, caller_of, user_of
+from services.store.flight_login import (
+    Caller,
+    Credentials,
+    Handshake,
+    address_of,
+    caller_of,
+    user_of,
+)
 from services.store.flight_tickets import TicketRequest, read_ticket
 from services.store.flight_times import schema_with_zone, with_zone
 from services.store.flightsql import FlightCommand
@@ -128,9 +135,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             caller = caller_of(context)
             request = read_ticket(ticket.ticket).in_database(caller.database)
             rows = self._answers.rows(user, caller.given, request)
-            if caller.reads_zones and not request.from_service:
-                rows = with_zone(rows)
-            return flight.RecordBatchStream(rows)
+            return flight.RecordBatchStream(with_zone(rows) if _zoned(caller, request) else rows)
 
     def _describe(
         self, context: flight.ServerCallContext, user: str, request: TicketRequest
@@ -138,7 +143,9 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         """Return the schema of what `do_get` gives for *request*."""
         caller = caller_of(context)
         schema = self._answers.describe(user, caller.given, request)
-        return schema_with_zone(schema) if schema is not None and caller.reads_zones else schema
+        if schema is None or not _zoned(caller, request):
+            return schema
+        return schema_with_zone(schema)
 
     def _list(self, command: FlightCommand) -> FlightCommand:
         """Return a command that asks for a list. Raises Unimplemented."""
@@ -229,6 +236,11 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def _not_here(self, context: flight.ServerCallContext, call: str) -> Unimplemented:
         user_of(self._login, context)
         return unimplemented(f"no {call}: rows come over do_get")
+
+
+def _zoned(caller: Caller, request: TicketRequest) -> bool:
+    """Tell whether times of an answer say that they are in UTC; services know it."""
+    return caller.reads_zones and not request.from_service
 
 
 def _asked(

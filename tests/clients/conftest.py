@@ -15,7 +15,7 @@ from tests.clients import facts
 from tests.clients.program import Program
 
 Start = Callable[..., Program]
-#: what a client's own fault spoils, by the end of the test's name; docs/clients.md tells it to users
+#: faults of a client itself, by the end of the test's name; docs/clients.md tells them to users
 FAULTS = {
     "test_flight_sql.py::test_types_limits_and_nulls[jdbc-flight-sql]": (
         "the driver reads unsigned numbers as signed ones"
