@@ -53,6 +53,11 @@ class MeshLists:
         ]
         return table_of(columns.DNODES, rows)
 
+    def alive(self) -> pa.Table:
+        """Return one number, as TDengine tells it: 1, or 2 while a node is offline."""
+        status = 1 if all(n.online for n in self._nodes()) else 2
+        return table_of((("status", columns.INT),), [(status,)])
+
     def snodes(self) -> pa.Table:
         """Return the snodes, with what they last reported."""
         online = {n.id for n in self._nodes() if "snode" in n.services}

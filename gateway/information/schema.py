@@ -120,6 +120,7 @@ class Information:
             "GRANTS": lambda *_: self._principals.grants(),
             "DNODES": lambda *_: self._mesh.dnodes().drop_columns("rooms"),
             "SNODES": lambda *_: self._mesh.snodes(),
+            "CLUSTER ALIVE": lambda *_: self._mesh.alive(),
         }
 
     def for_user(self, user: str) -> Information:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from gateway.postgres.catalog_functions import macros_of
 from gateway.postgres.catalog_query import CatalogQuery
-from gateway.postgres.catalog_tables import CatalogTables
+from gateway.postgres.catalog_tables import SETTINGS, CatalogTables, settings_table
 from gateway.postgres.session import PgSession
 from penstock.auth.access import Access, visible
 from penstock.catalog.view import Catalog
@@ -86,7 +86,10 @@ class CatalogAnswers:
         try:
             engine.confine()
             for name in sorted(query.tables):
-                engine.con.register(name, tables.table(name))
+                # settings are the connection's own, all else is the catalog's
+                own = name == SETTINGS
+                table = settings_table(session.settings()) if own else tables.table(name)
+                engine.con.register(name, table)
             for name in sorted(query.macros):
                 engine.con.execute(known[name].definition(name))
             with engine.in_time():

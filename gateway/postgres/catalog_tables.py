@@ -29,6 +29,8 @@ FIRST_OID = 100_000
 ROOT_OID = 10
 _CALLER_OID = 16_384
 _CATALOG_OID = 16_385
+#: the table of settings, as the engine calls it
+SETTINGS = "p_pg_settings"
 _HEAP = 2
 _SYSTEM = {PG_CATALOG: 11, INFORMATION: 13_000}
 #: oids of tables that tools name
@@ -92,6 +94,19 @@ _FLAGS = {
 Row = Mapping[str, Any]
 
 
+def settings_table(settings: Mapping[str, str]) -> pa.Table:
+    """Return `pg_settings` of a connection."""
+    return _table(SETTINGS, ({"name": n, "setting": s} for n, s in settings.items()))
+
+
+def _table(name: str, rows: Iterable[Row]) -> pa.Table:
+    """Return a table by its name in the engine; what *rows* do not have is NULL."""
+    schema = TABLES[name]
+    held = list(rows)
+    arrays = [pa.array([row.get(f.name) for row in held], f.type) for f in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 @dataclass(frozen=True)
 class PgRelation:
     """What a SELECT can name: a table, or a view by its target."""
@@ -147,10 +162,7 @@ class CatalogTables:
     def table(self, name: str) -> pa.Table:
         """Return a table by its name in the engine."""
         if name not in self._made:
-            schema = TABLES[name]
-            rows = list(self._rows.get(name, list)())
-            arrays = [pa.array([r.get(f.name) for r in rows], f.type) for f in schema]
-            self._made[name] = pa.Table.from_arrays(arrays, schema=schema)
+            self._made[name] = _table(name, self._rows.get(name, list)())
         return self._made[name]
 
     def namespace_oid(self, schema: str) -> int | None:

@@ -40,7 +40,7 @@ class WireParts:
         self._parts = (
             InfluxWrite(writer),
             InfluxQuery(runner, clock),
-            InfluxAbout(catalog, access, clock),
+            InfluxAbout(executor, catalog, access, clock),
             OpenTsdb(writer),
             RemoteWrite(writer, max_body),
             OtlpMetrics(writer),

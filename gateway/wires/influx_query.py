@@ -16,6 +16,8 @@ from gateway import http
 from gateway.guard import RequestGuard, body, user_of
 from gateway.parsing import parse_apart
 from gateway.wires.influx_write import error_v1
+from gateway.wires.influxql.bound_values import read_bound
+from gateway.wires.influxql.lexer import BoundValues
 from gateway.wires.influxql.parser import parse
 from gateway.wires.influxql.runner import Asker, Runner
 from gateway.wires.influxql.times import EPOCHS
@@ -54,13 +56,13 @@ class InfluxQuery:
                 f"invalid epoch {epoch[:16]!r}", code="E_BODY", hint=f"one of {', '.join(EPOCHS)}"
             )
         asker = Asker(user_of(request), request.remote or "", asked.get("db") or None, epoch)
-        statements = await self._parse(text)
+        statements = await self._parse(text, read_bound(asked.get("params", "")))
         results = await self._run(statements, asker)
         return await asyncio.to_thread(http.json_response, {"results": results})
 
-    async def _parse(self, text: str) -> list[Statement]:
+    async def _parse(self, text: str, bound: BoundValues) -> list[Statement]:
         now = self._clock.now()
-        return await parse_apart(text, lambda: parse(text, now))
+        return await parse_apart(text, lambda: parse(text, now, bound))
 
     async def _run(self, statements: list[Statement], asker: Asker) -> list[dict[str, Any]]:
         """Return the results in order; behind the first that fails nothing is run."""

@@ -84,7 +84,9 @@ def error_v2(error: PenstockError) -> web.Response:
     words = {
         400: "invalid",
         401: "unauthorized",
+        403: "forbidden",
         404: "not found",
+        409: "conflict",
         413: "request too large",
         429: "too many requests",
         503: "unavailable",

@@ -15,6 +15,7 @@ from gateway.rows import from_objects
 from gateway.wires.points import LineError, Point
 from penstock.catalog.model import Table
 from penstock.errors import SchemaError
+from penstock.sql.plan import Column
 
 #: lines of one table that are looked at one by one; who sends more bad ones than that has the rest
 #: of them refused together
@@ -22,6 +23,9 @@ MOST_REFUSED = 10_000
 _PIECE = 256
 _TOLD = 5
 _LISTED = 100
+#: sorts of values that never stand for one another
+_TRUTH = "boolean"
+_NUMBER = "number"
 Row = dict[str, Any]
 
 
@@ -56,23 +60,49 @@ class PartialWrite(SchemaError):
 
 def agreeing(points: Sequence[Point], table: Table | None) -> tuple[list[Point], list[LineError]]:
     """Return the points whose names are fields and tags as in *table*, and as in the points before
-    them.
+    them; neither is a boolean a number there, nor a number a boolean.
     """
-    fields = {c.name.lower() for c in table.columns} if table is not None else set()
+    columns = table.columns if table is not None else ()
+    fields = {c.name.lower(): _sort_of_column(c) for c in columns}
     tags = {t.name.lower() for t in table.tags} if table is not None else set()
     kept: list[Point] = []
     refused: list[LineError] = []
     for point in points:
-        own_fields = {f.lower() for f in point.fields}
+        own_fields = {name.lower(): _sort_of(value) for name, value in point.fields.items()}
         own_tags = {t.lower() for t, _ in point.tags}
-        both = (own_fields & (tags | own_tags)) | (own_tags & fields)
+        both = (own_fields.keys() & (tags | own_tags)) | (own_tags & fields.keys())
+        odd = [n for n, s in own_fields.items() if s and fields.get(n, s) not in (s, "")]
         if both:
             refused.append(LineError(f'"{min(both)}" is a tag and a field', point.line))
-            continue
-        fields |= own_fields
-        tags |= own_tags
-        kept.append(point)
+        elif odd:
+            refused.append(_conflict(odd[0], own_fields[odd[0]], fields[odd[0]], point))
+        else:
+            for name, sort in own_fields.items():
+                fields.setdefault(name, sort)
+            tags |= own_tags
+            kept.append(point)
     return kept, refused
+
+
+def _sort_of(value: object) -> str:
+    if isinstance(value, bool):
+        return _TRUTH
+    return "" if isinstance(value, str) else _NUMBER
+
+
+def _sort_of_column(column: Column) -> str:
+    if column.type.kind == "BOOL":
+        return _TRUTH
+    return _NUMBER if column.type.numeric else ""
+
+
+def _conflict(name: str, sort: str, before: str, point: Point) -> LineError:
+    """Make the error of a value in a field of another type, in InfluxDB's words."""
+    words = (
+        f'field type conflict: input field "{name}" on measurement "{point.measurement}"'
+        f" is type {sort}, already exists as type {before}"
+    )
+    return LineError(words, point.line)
 
 
 def fitting(layout: RowLayout, rows: Sequence[Row], now: int) -> tuple[list[int], dict[int, str]]:

@@ -36,8 +36,16 @@ from services.store.flight_errors import (
     unimplemented,
 )
 from services.store.flight_lists import FlightLists
-from services.store.flight_login import Credentials, Handshake, address_of, caller_of, user_of
+from services.store.flight_login import (
+    Caller,
+    Credentials,
+    Handshake,
+    address_of,
+    caller_of,
+    user_of,
+)
 from services.store.flight_tickets import TicketRequest, read_ticket
+from services.store.flight_times import schema_with_zone, with_zone
 from services.store.flightsql import FlightCommand
 from services.store.gateway_statements import GatewayStatements
 from services.store.partitions import Partitions
@@ -110,8 +118,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 asked = _asked(context, descriptor)
                 if isinstance(asked, FlightCommand):
                     return flight.SchemaResult(self._lists.schema(self._list(asked)))
-                given = caller_of(context).given
-                schema = self._answers.describe(user, given, asked)
+                schema = self._describe(context, user, asked)
                 return flight.SchemaResult(pa.schema([]) if schema is None else schema)
         except flight.FlightError as error:
             # here, of all calls, pyarrow sends the tracebacks of its own errors
@@ -127,7 +134,18 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
                 return flight.RecordBatchStream(self._lists.table(user, command))
             caller = caller_of(context)
             request = read_ticket(ticket.ticket).in_database(caller.database)
-            return flight.RecordBatchStream(self._answers.rows(user, caller.given, request))
+            rows = self._answers.rows(user, caller.given, request)
+            return flight.RecordBatchStream(with_zone(rows) if _zoned(caller, request) else rows)
+
+    def _describe(
+        self, context: flight.ServerCallContext, user: str, request: TicketRequest
+    ) -> pa.Schema | None:
+        """Return the schema of what `do_get` gives for *request*."""
+        caller = caller_of(context)
+        schema = self._answers.describe(user, caller.given, request)
+        if schema is None or not _zoned(caller, request):
+            return schema
+        return schema_with_zone(schema)
 
     def _list(self, command: FlightCommand) -> FlightCommand:
         """Return a command that asks for a list. Raises Unimplemented."""
@@ -161,7 +179,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         caller = caller_of(context)
         request = TicketRequest(flightsql.prepared_query(body)).in_database(caller.database)
         parameters = self._answers.parameters(user, request)
-        answer = self._answers.describe(user, caller.given, request)
+        answer = self._describe(context, user, request)
         return prepared.created(request, answer, parameters)
 
     def do_put(
@@ -218,6 +236,11 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
     def _not_here(self, context: flight.ServerCallContext, call: str) -> Unimplemented:
         user_of(self._login, context)
         return unimplemented(f"no {call}: rows come over do_get")
+
+
+def _zoned(caller: Caller, request: TicketRequest) -> bool:
+    """Tell whether times of an answer say that they are in UTC; services know it."""
+    return caller.reads_zones and not request.from_service
 
 
 def _asked(

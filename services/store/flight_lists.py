@@ -25,6 +25,8 @@ CATALOG = "penstock"
 _TABLE = "TABLE"
 _VIEW = "VIEW"
 _TYPE_NAME = b"ARROW:FLIGHT:SQL:TYPE_NAME"
+_PRECISION = b"ARROW:FLIGHT:SQL:PRECISION"
+_SCALE = b"ARROW:FLIGHT:SQL:SCALE"
 _TEXT = pa.utf8()
 
 
@@ -194,7 +196,13 @@ def _columns_of(entry: Table | External) -> bytes:
 
 
 def _field_of(column: Column, precision: str, *, nullable: bool) -> pa.Field:
-    metadata = {_TYPE_NAME: str(column.type).encode()}
+    # a type's name is what `GetXdbcTypeInfo` calls it: tools look for it there
+    metadata = {_TYPE_NAME: column.type.kind.encode()}
+    if column.type.kind == "DECIMAL":
+        metadata[_PRECISION] = str(column.type.precision).encode()
+        metadata[_SCALE] = str(column.type.scale).encode()
+    elif column.type.sized:
+        metadata[_PRECISION] = str(column.type.length).encode()
     return pa.field(column.name, column.type.arrow(precision), nullable, metadata)
 
 

@@ -10,11 +10,13 @@ import pyarrow.flight as flight
 
 from penstock.auth.login import Login
 from penstock.errors import AuthError, PenstockError
+from services.store.flight_times import reads_zones
 
 #: stands for the address of who shakes hands
 _HANDSHAKES = "handshake"
 #: the header with the database of names that have none
 _DATABASE = "database"
+_USER_AGENT = "user-agent"
 
 
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]
@@ -23,12 +25,16 @@ class Caller(flight.ServerMiddleware):  # type: ignore[misc]
     Attributes:
         given: the `authorization` header.
         database: of names that have none, when the ticket does not say one.
+        reads_zones: times of answers can have a zone.
     """
 
-    def __init__(self, given: str, database: str, answer: str | None) -> None:
+    def __init__(
+        self, given: str, database: str, *, answer: str | None, reads_zones: bool = True
+    ) -> None:
         super().__init__()
         self.given = given
         self.database = database
+        self.reads_zones = reads_zones
         self._answer = answer
 
     def sending_headers(self) -> dict[str, str]:
@@ -62,10 +68,11 @@ class Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         given = _first(headers, "authorization")
         database = _first(headers, _DATABASE)
         if info.method != flight.FlightMethod.HANDSHAKE:
-            return Caller(given, database, None)
+            zones = reads_zones(_first(headers, _USER_AGENT))
+            return Caller(given, database, answer=None, reads_zones=zones)
         user = _admit(self._login, given, _HANDSHAKES)
         # what a handshake answers is sent along with every call from then on
-        return Caller(given, database, self._answer(user, given))
+        return Caller(given, database, answer=self._answer(user, given))
 
     def _answer(self, user: str, given: str) -> str:
         """What to send from now on: a token for who came with a password. Raises FlightError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.api.operation import (
+    JSON,
     AnswerSpec,
     Body,
     ErrorForm,
@@ -36,6 +37,7 @@ _ASKED = (
     ParameterSpec("q", "Statements of InfluxQL."),
     ParameterSpec("db", "Database for names without one."),
     ParameterSpec("epoch", "Unit of times in the answer; texts without it.", one_of(*EPOCHS)),
+    ParameterSpec("params", "Values for $name in the statements, as an object of JSON."),
 )
 _LINKS = record({"self": TEXT})
 
@@ -66,6 +68,17 @@ SHAPES: dict[str, Shape] = {
             "name": TEXT,
             "retentionRules": array(record({"type": exactly("expire"), "everySeconds": INTEGER})),
         }
+    ),
+    "WantedBucket": record(
+        {"name": TEXT},
+        {
+            "retentionRules": described(
+                array(record({"everySeconds": INTEGER}, {"type": exactly("expire")})),
+                "One at most; KEEP in whole days, rounded up. 0 seconds: for ever.",
+            ),
+            "orgID": described(TEXT, "Any: there is one organisation."),
+            "description": described(TEXT, "Read and not kept."),
+        },
     ),
     "Buckets": record({"links": _LINKS, "buckets": array(refer("Bucket"))}),
     "Organisations": record({"links": _LINKS, "orgs": array(record({"id": TEXT, "name": TEXT}))}),
@@ -117,6 +130,15 @@ OPERATIONS: Operations = {
             ParameterSpec("org", "Any: there is one organisation."),
             ParameterSpec("orgID", "Any: there is one organisation."),
         ),
+        form=ErrorForm.INFLUX_2,
+    ),
+    ("POST", "/api/v2/buckets"): Operation(
+        "influxMakeBucket",
+        TAG,
+        "Make a database, as a bucket",
+        {201: AnswerSpec("It is made.", {JSON: refer("Bucket")})},
+        body=Body({JSON: refer("WantedBucket")}),
+        errors=(400, 403, 409, 413, 504),
         form=ErrorForm.INFLUX_2,
     ),
     ("GET", "/api/v2/buckets/{id}"): Operation(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from penstock.errors import SqlSyntaxError
 
 TokenKind = Literal["word", "name", "text", "number", "duration", "pattern", "sign", "end"]
+#: what stands for a value that a request binds: kinds and texts of tokens
+BoundTokens = tuple[tuple[TokenKind, str], ...]
+BoundValues = Mapping[str, BoundTokens]
 #: longer texts are refused before anything is read
 LONGEST_TEXT = 64 * 1024
 _UNITS = {
@@ -31,10 +35,11 @@ _TOKEN = re.compile(
     |(?P<word>[A-Za-z_][A-Za-z0-9_]*)
     |"(?P<name>(?:[^"\\]|\\.)*)"
     |'(?P<text>(?:[^'\\]|\\.)*)'
+    |\$(?:(?P<bound>[A-Za-z_][A-Za-z0-9_]*)|"(?P<bound_name>(?:[^"\\]|\\.)*)")
     |(?P<sign><=|>=|<>|!=|=~|!~|[=<>(),;.*+\-/%:])""",
     re.VERBOSE | re.DOTALL,
 )
-_PATTERN = re.compile(r"\s*/((?:[^/\\\n]|\\.)*)/")
+_PATTERN = re.compile(r"/((?:[^/\\\n]|\\.)*)/")
 _PART = re.compile(rf"([0-9]+)({_UNIT})")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _KINDS: dict[str, TokenKind] = {
@@ -58,8 +63,10 @@ class Token:
     place: int
 
 
-def tokens(text: str) -> list[Token]:
-    """Return the tokens of *text*, an "end" last. Raises SqlSyntaxError."""
+def tokens(text: str, bound: BoundValues | None = None) -> list[Token]:
+    """Return the tokens of *text*, an "end" last; `$name` is what *bound* has for it. Raises
+    SqlSyntaxError.
+    """
     if len(text) > LONGEST_TEXT:
         raise SqlSyntaxError(
             "the query is too long", code="E_TOO_LARGE", hint=f"at most {LONGEST_TEXT} characters"
@@ -67,30 +74,51 @@ def tokens(text: str) -> list[Token]:
     found: list[Token] = []
     at = 0
     while at < len(text):
-        token, at = _next(text, at, found)
-        if token is not None:
-            found.append(token)
+        at = _next(text, at, found, bound or {})
     found.append(Token("end", "EOF", at))
     return found
 
 
-def _next(text: str, at: int, before: list[Token]) -> tuple[Token | None, int]:
-    if before and before[-1].kind == "sign" and before[-1].text in _BEFORE_PATTERN:
+def _next(text: str, at: int, found: list[Token], bound: BoundValues) -> int:
+    """Add what stands at *at* to the tokens that are *found*; return the place behind it."""
+    wants_pattern = bool(found) and found[-1].kind == "sign" and found[-1].text in _BEFORE_PATTERN
+    match = _TOKEN.match(text, at)
+    kind = match.lastgroup if match is not None else None
+    if match is not None and kind == "blank":
+        return match.end()
+    if match is not None and kind in ("bound", "bound_name"):
+        name = match["bound"] or _ESCAPE.sub(_unescape, match["bound_name"])
+        made = _bound_tokens(text, Token("sign", name, at), bound)
+        if (made[0].kind == "pattern") != wants_pattern:
+            raise unexpected(text, made[0], "regex" if wants_pattern else "a value")
+        found += made
+        return match.end()
+    if wants_pattern:
         pattern = _PATTERN.match(text, at)
         if pattern is None:
-            at += len(text) - at - len(text[at:].lstrip())
             raise unexpected(text, Token("sign", text[at : at + 1], at), "regex")
-        return Token("pattern", pattern[1].replace("\\/", "/"), at), pattern.end()
-    match = _TOKEN.match(text, at)
-    if match is None:
+        found.append(Token("pattern", pattern[1].replace("\\/", "/"), at))
+        return pattern.end()
+    if match is None or kind is None:
         raise unexpected(text, Token("sign", text[at : at + 1], at), "another token")
-    kind = match.lastgroup or "blank"
-    if kind == "blank":
-        return None, match.end()
     inside = match[kind]
     if kind in ("name", "text"):
         inside = _ESCAPE.sub(_unescape, inside)
-    return Token(_KINDS[kind], inside, at), match.end()
+    found.append(Token(_KINDS[kind], inside, at))
+    return match.end()
+
+
+def _bound_tokens(text: str, named: Token, bound: BoundValues) -> list[Token]:
+    """Return what is bound to the name of *named*, in its place. Raises SqlSyntaxError."""
+    if named.text not in bound:
+        line, column = _place_of(text, named)
+        raise SqlSyntaxError(
+            f"missing parameter: {named.text[:64]}",
+            hint='send it with params={"name": value}',
+            line=line,
+            column=column,
+        )
+    return [Token(kind, inside, named.place) for kind, inside in bound[named.text]]
 
 
 def _unescape(match: re.Match[str]) -> str:
@@ -104,7 +132,12 @@ def length_of(duration: str) -> int:
 
 def unexpected(text: str, token: Token, wanted: str) -> SqlSyntaxError:
     """Make the error of a token that does not belong there, in InfluxDB's words."""
-    line = text.count("\n", 0, token.place) + 1
-    column = token.place - (text.rfind("\n", 0, token.place) + 1) + 1
+    line, column = _place_of(text, token)
     words = f"error parsing query: found {token.text[:32]}, expected {wanted}"
     return SqlSyntaxError(f"{words} at line {line}, char {column}", line=line, column=column)
+
+
+def _place_of(text: str, token: Token) -> tuple[int, int]:
+    """Return line and column of a token, from 1."""
+    line = text.count("\n", 0, token.place) + 1
+    return line, token.place - (text.rfind("\n", 0, token.place) + 1) + 1

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from gateway.wires.influxql.conditions import condition
+from gateway.wires.influxql.lexer import BoundValues
 from gateway.wires.influxql.reading import TokenReader
 from gateway.wires.influxql.tree import (
     CreateInfluxDatabase,
@@ -36,14 +37,18 @@ T = TypeVar("T")
 AGGREGATES = ("count", "mean", "min", "max", "sum", "first", "last")
 
 
-def parse(text: str, now: int) -> list[Statement]:
-    """Return the statements of *text*; *now* is what now() means, in nanoseconds.
+def parse(text: str, now: int, bound: BoundValues | None = None) -> list[Statement]:
+    """Return the statements of *text*.
+
+    Args:
+        now: what now() means, in nanoseconds.
+        bound: what stands for `$name`.
 
     Raises:
         SqlSyntaxError: in the words of InfluxDB.
         SqlSemanticError: what is asked for does not exist here.
     """
-    reader = TokenReader(text)
+    reader = TokenReader(text, bound)
     found: list[Statement] = []
     while not reader.ended:
         if not reader.take_sign(";"):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from gateway.wires.influxql.lexer import Token, TokenKind, length_of, tokens, unexpected
+from gateway.wires.influxql.lexer import (
+    BoundValues,
+    Token,
+    TokenKind,
+    length_of,
+    tokens,
+    unexpected,
+)
 from penstock.errors import SqlSyntaxError
 
 _LONGEST_NUMBER = 40
@@ -11,9 +18,9 @@ _LONGEST_NUMBER = 40
 class TokenReader:
     """Steps through tokens. Raises SqlSyntaxError in InfluxDB's words."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, bound: BoundValues | None = None) -> None:
         self._text = text
-        self._tokens = tokens(text)
+        self._tokens = tokens(text, bound)
         self._at = 0
 
     @property

@@ -5,7 +5,6 @@ definitions by our own statements, with their rights, limits and audit.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from gateway.statements.context import RequestContext
 from gateway.statements.executor import Executor
-from gateway.wires.databases import require_database
+from gateway.wires.databases import create_database, quoted_database, require_database
 from gateway.wires.influxql import lists
 from gateway.wires.influxql.parser import unsupported
 from gateway.wires.influxql.schema import Measurement, table_name
@@ -31,15 +30,12 @@ from penstock import tuning
 from penstock.auth.access import Access, visible
 from penstock.catalog.model import Database
 from penstock.catalog.view import Catalog
-from penstock.errors import CatalogError, SqlSemanticError
+from penstock.errors import SqlSemanticError
 from penstock.runtime.clock import Clock
 from penstock.sql.words import in_backticks
 
 #: measurements that SHOW TAG VALUES may ask
 _MOST_ASKED = 50
-_DAY = 86_400 * 10**9
-#: what a database may be called
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 Series = list[dict[str, Any]]
 
 
@@ -156,23 +152,11 @@ class Runner:
     # ---------------------------------------------------------------- definitions
 
     async def _define(self, statement: CreateInfluxDatabase | DropDatabase, asker: Asker) -> None:
-        if not _NAME.fullmatch(statement.name):
-            raise CatalogError(
-                f"{statement.name[:64]!r} cannot be a database's name",
-                code="E_BAD_NAME",
-                hint="letters, digits and underscores, at most 64",
-            )
-        name = in_backticks(statement.name)
         if isinstance(statement, DropDatabase):
-            sql = f"DROP DATABASE IF EXISTS {name}"
+            sql = f"DROP DATABASE IF EXISTS {quoted_database(statement.name)}"
         else:
-            sql = f"CREATE DATABASE IF NOT EXISTS {name}{_keep(statement)}"
+            sql = create_database(statement.name, statement.keep, again=True)
         await self._executor.run(sql, asker.context())
-
-
-def _keep(statement: CreateInfluxDatabase) -> str:
-    """Rows are kept by days here, for at least as long as was asked."""
-    return "" if statement.keep is None else f" KEEP {-(-statement.keep // _DAY)}d"
 
 
 async def _shape(

@@ -264,11 +264,11 @@ def _of_column(column: Column, precision: str) -> dict[str, Any]:
         size = size * 4 + 2
     elif code in types.SIZED:
         size += 2
-    of_time = types.PRECISIONS[precision] if code == types.TIMESTAMP else 0
     return {
         "name": column.name,
         "field_type": code,
-        "precision": kind.precision or of_time,
+        # TDengine's JDBC driver takes that of all times from the first column, whatever it holds
+        "precision": kind.precision or types.PRECISIONS[precision],
         "scale": kind.scale,
         "bytes": size,
     }

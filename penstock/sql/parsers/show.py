@@ -27,6 +27,7 @@ _KINDS = ("CHILD", "NORMAL")
 #: subjects of two words
 _PAIRS = (
     ("CHILD", "TABLES"),
+    ("CLUSTER", "ALIVE"),
     ("EXTERNAL", "STREAMS"),
     ("NORMAL", "TABLES"),
     ("SYSTEM", "DATABASES"),

@@ -398,9 +398,11 @@ def beat(here: Here, node: int, service: str, ago: float = 0.0) -> None:
 def test_nodes_and_snodes() -> None:
     here = Here(Snode(90, 1, 7), Snode(91, 2, 8), Snode(92, 3, 9))
     beat(here, 1, "snode")
+    lists = MeshLists(here.viewer)
+    assert rows(lists.alive(), "status") == [(1,)]
     beat(here, 2, "store", ago=60)
     beat(here, 3, "snode")
-    lists = MeshLists(here.viewer)
+    assert rows(lists.alive(), "status") == [(2,)]
     found = rows(lists.dnodes(), "id", "status", "services", "note")
     assert found[0] == (1, "ready", "snode", None)
     assert found[1][:2] == (2, "offline") and str(found[1][3]).startswith("last heard of 60")

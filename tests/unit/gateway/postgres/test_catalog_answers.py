@@ -57,6 +57,28 @@ FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_attribute a ON (ct.oid = a.attrel
  JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid)
 WHERE true AND ct.relname = 'meters' AND i.indisprimary
 """
+JDBC_INDEXES = """
+SELECT tmp.TABLE_CAT AS "TABLE_CAT", tmp.TABLE_SCHEM AS "TABLE_SCHEM", tmp.TABLE_NAME AS "TABLE_NAME",
+ tmp.NON_UNIQUE AS "NON_UNIQUE", tmp.INDEX_QUALIFIER AS "INDEX_QUALIFIER",
+ tmp.INDEX_NAME AS "INDEX_NAME", tmp.TYPE AS "TYPE", tmp.ORDINAL_POSITION AS "ORDINAL_POSITION",
+ trim(both '"' from pg_catalog.pg_get_indexdef(tmp.CI_OID, tmp.ORDINAL_POSITION, false))
+ AS "COLUMN_NAME", CASE tmp.AM_NAME WHEN 'btree' THEN CASE
+ tmp.I_INDOPTION[tmp.ORDINAL_POSITION - 1] & 1::smallint WHEN 1 THEN 'D' ELSE 'A' END ELSE NULL END
+ AS "ASC_OR_DESC", tmp.CARDINALITY AS "CARDINALITY", tmp.PAGES AS "PAGES",
+ tmp.FILTER_CONDITION AS "FILTER_CONDITION", tmp.REMARKS AS "REMARKS"FROM (
+SELECT current_database() AS TABLE_CAT, n.nspname AS TABLE_SCHEM, ct.relname AS TABLE_NAME,
+ NOT i.indisunique AS NON_UNIQUE, NULL AS INDEX_QUALIFIER, ci.relname AS INDEX_NAME,
+ CASE i.indisclustered WHEN true THEN 1 ELSE CASE am.amname WHEN 'hash' THEN 2 ELSE 3 END END AS TYPE,
+ (information_schema._pg_expandarray(i.indkey)).n AS ORDINAL_POSITION, ci.reltuples AS CARDINALITY,
+ ci.relpages AS PAGES, pg_catalog.pg_get_expr(i.indpred, i.indrelid) AS FILTER_CONDITION,
+ ci.oid AS CI_OID, i.indoption AS I_INDOPTION, am.amname AS AM_NAME, d.description AS REMARKS
+FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_namespace n ON (ct.relnamespace = n.oid)
+ JOIN pg_catalog.pg_index i ON (ct.oid = i.indrelid)
+ JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid) JOIN pg_catalog.pg_am am ON (ci.relam = am.oid)
+ LEFT JOIN pg_catalog.pg_description d ON (ci.oid = d.objoid)
+WHERE true AND n.nspname = $1 AND ct.relname = $2 ) AS tmp
+ ORDER BY "NON_UNIQUE", "TYPE", "INDEX_NAME", "ORDINAL_POSITION"
+"""
 #: Grafana's PostgreSQL source
 GRAFANA_TABLES = """
 SELECT CASE WHEN quote_ident(table_schema) IN (
@@ -145,6 +167,9 @@ def test_jdbc_lists_tables_and_columns(catalog: Catalog) -> None:
     ]
     assert [r["attnotnull"] for r in columns] == [True, False, False, False]
     assert ask(catalog, JDBC_KEYS) == []
+    limit = "SELECT setting FROM pg_catalog.pg_settings WHERE name='max_index_keys'"
+    assert ask(catalog, limit) == [{"setting": "32"}]
+    assert ask(catalog, JDBC_INDEXES, "d", "meters") == []
 
 
 def test_grafana_lists_tables_and_columns(catalog: Catalog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.unit.gateway.wires.kit import Wires, key
@@ -28,6 +29,33 @@ async def test_buckets_and_organisations(wires: Wires) -> None:
     _, said = await wires.get("/api/v2/orgs", org="mine")
     assert said["orgs"] == [{"id": found["buckets"][0]["orgID"], "name": "mine"}]
     assert (await wires.get("/api/v2/orgs", orgID="2"))[1]["orgs"] == []
+
+
+async def test_buckets_are_made(wires: Wires) -> None:
+    async def make(body: Any, headers: dict[str, str] | None = None) -> Any:
+        data = body if isinstance(body, str) else json.dumps(body)
+        return await wires.post("/api/v2/buckets", data, headers)
+
+    rule = {"type": "expire", "everySeconds": 90_000}
+    status, said = await make({"name": "made", "orgID": "1", "retentionRules": [rule]})
+    assert (status, said["name"]) == (201, "made")
+    assert said["retentionRules"] == [{"type": "expire", "everySeconds": 172_800}]
+    assert (await wires.get(f"/api/v2/buckets/{said['id']}"))[1] == said
+    assert (await make({"name": "ever", "retentionRules": [{"everySeconds": 0}]}))[0] == 201
+    status, said = await make({"name": "made"})
+    assert (status, said["code"]) == (409, "conflict")
+    for wrong in (
+        *("", "[", "[]", "{}", '{"name": 1}'),
+        *({"name": "x`; DROP DATABASE d"}, {"name": "x", "retentionRules": [rule, rule]}),
+        *({"name": "x", "retentionRules": [1]}, {"name": "x", "retentionRules": rule}),
+        *({"name": "x", "retentionRules": [{"everySeconds": n}]} for n in (-1, 1.5, "1", 10**12)),
+    ):
+        status, said = await make(wrong)
+        assert (status, said["code"]) == (400, "invalid"), wrong
+    bob = wires.as_user(wires.gateway.allow("bob"))
+    status, said = await make({"name": "bobs"}, bob)
+    assert (status, said["code"]) == (403, "forbidden")
+    assert sorted(d.name for d in wires.gateway.catalog.databases()) == ["d", "ever", "made"]
 
 
 async def test_without_a_key_or_with_a_wrong_one_nothing_is_told(wires: Wires) -> None:

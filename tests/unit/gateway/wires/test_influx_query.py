@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -365,3 +366,57 @@ async def test_columns_with_odd_names_can_be_asked(wires: Wires) -> None:
         'SELECT max("f`1") FROM "o`dd" WHERE "t`g" = \'a\' GROUP BY "t`g"'
     )
     assert series["values"] == [[1, 1.0]] and series["tags"] == {"t`g": "a"}
+
+
+# ---------------------------------------------------------------- bound values
+
+
+async def test_values_are_bound_and_never_read_as_a_query(full: Wires) -> None:
+    async def bound(where: str, **values: Any) -> Any:
+        params = json.dumps(values)
+        (found,) = await full.ask(f"SELECT usage FROM cpu WHERE {where}", params=params)
+        return [v for _, v in found[0]["values"]] if isinstance(found, list) and found else found
+
+    assert await bound("host = $host AND usage > $least", host="a", least=1) == [3.0, 8.0]
+    assert await bound('host = $"the host" AND usage >= $n', **{"the host": "b", "n": -0.5}) == [
+        5.0
+    ]
+    assert await bound("host =~ $r", r={"regex": "^b"}) == [5.0]
+    assert await bound("time >= $t + $d", t="2024-01-01T00:00:00Z", d={"duration": "30s"}) == [8.0]
+    assert await bound("time >= $t", t=T0 * 10**9 + 41 * 10**9) == [8.0]
+    assert await bound("$column = 3", column={"identifier": "usage"}) == [3.0]
+    assert await bound("host = $host", host="a' OR host = 'b") == []
+    assert await bound("host = $host", host='a"; DROP DATABASE d') == []
+
+
+@pytest.mark.parametrize(
+    ("where", "params", "words"),
+    [
+        ("host = $host", '{"hosts": "a"}', "missing parameter: host"),
+        ("host =~ $r", '{"r": "a"}', "expected regex"),
+        ("host = $r", '{"r": {"regex": "a"}}', "expected a value"),
+        ("$column = 3", '{"column": "usage"}', "expected identifier"),
+    ],
+)
+async def test_values_that_do_not_fit_are_refused(
+    wires: Wires, where: str, params: str, words: str
+) -> None:
+    sql = f"SELECT usage FROM cpu WHERE {where}"
+    status, said = await wires.get("/query", q=sql, db="d", params=params)
+    assert status == 400 and words in said["error"]
+
+
+ODD_PARAMETERS = [
+    *("[1]", "{", "1", '{"a": null}', '{"a": [1]}', '{"a": NaN}', '{"a": 1e400}'),
+    *('{"a": {}}', '{"a": {"string": "x", "int": 1}}', '{"a": {"sql": "x"}}'),
+    *('{"a": {"int": 1.5}}', '{"a": {"duration": "x"}}', '{"a": {"duration": true}}'),
+    *("[" * 100_000, '{"a": "' + "x" * 70_000 + '"}'),
+]
+
+
+@pytest.mark.parametrize("params", ODD_PARAMETERS, ids=range(len(ODD_PARAMETERS)))
+async def test_parameters_that_are_none_are_refused(wires: Wires, params: str) -> None:
+    status, said = await wires.post(
+        "/query", {"q": "SELECT v FROM m WHERE a = $a"} | {"params": params}
+    )
+    assert status in (400, 413) and said["error"]

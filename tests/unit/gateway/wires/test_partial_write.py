@@ -75,6 +75,20 @@ def test_a_name_is_a_tag_or_a_field() -> None:
     assert [c.name for c in _needs(kept)[0]] == ["v", "n"]
 
 
+def test_booleans_and_numbers_do_not_stand_for_one_another() -> None:
+    columns = (*COLUMNS, Column("wide", ColumnType("BOOL")))
+    table = Table(1, "db", "cpu", "stable", "in.db", 1, "ms", (TableVersion(2, columns, TAGS),))
+    points, _ = parse(
+        'cpu v=t\ncpu n=true\ncpu wide=1\ncpu wide=f,v=2,s="t"\ncpu w=1,V=3\ncpu w=t\ncpu N=2u'
+    )
+    kept, refused = agreeing(points, table)
+    assert [p.line for p in kept] == [4, 5, 7] and [e.line for e in refused] == [1, 2, 3, 6]
+    assert refused[0].message == (
+        'line 1: field type conflict: input field "v" on measurement "cpu" is type boolean,'
+        " already exists as type number"
+    )
+
+
 def test_points_of_one_shape_stand_together() -> None:
     points, _ = parse("m,a=1 v=1\nm v=2\nm,a=2 v=3\nm,a=1 v=1,w=2")
     assert [[p.line for p in some] for some in shapes(points)] == [[1, 3], [2], [4]]

@@ -4,6 +4,7 @@ real DuckDB, over the real Flight server.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -52,7 +53,28 @@ def test_parameters_and_columns_are_known_before_a_statement_runs(
     table = cursor.fetch_arrow_table()
     assert table.column("v").to_pylist() == [2, 3]
     assert table.schema == schema
-    assert schema.types == [pa.int32(), pa.string(), pa.timestamp("ms")]
+    assert schema.types == [pa.int32(), pa.string(), pa.timestamp("ms", "UTC")]
+
+
+def test_times_say_their_zone_to_drivers_that_can_read_it(endpoint: tuple[str, bytes]) -> None:
+    address, ca = endpoint
+    for agent, zone in (("grpc-go/1.70", "UTC"), ("grpc-java-netty/1.71.0", None)):
+        options = [("grpc.primary_user_agent", agent)]
+        with flight.FlightClient(
+            f"grpc+tls://{address}", tls_root_certs=ca, generic_options=options
+        ) as client:
+            key = client.authenticate_basic_token("root", "secret")
+            calls = flight.FlightCallOptions(headers=[key, (b"database", b"d")])
+            sql = b"SELECT ts FROM mine ORDER BY ts"
+            found = client.do_get(flight.Ticket(sql), calls).read_all()
+            asked = flight.FlightDescriptor.for_command(sql)
+            assert client.get_schema(asked, calls).schema.types == found.schema.types
+            assert found.schema.types == [pa.timestamp("ms", zone)]
+            # a gateway asks for times as it has always got them
+            ticket = json.dumps({"sql": sql.decode(), "revision": 0}).encode()
+            inside = client.do_get(flight.Ticket(ticket), calls).read_all()
+            assert inside.schema.types == [pa.timestamp("ms")]
+            assert inside.column(0).cast("int64") == found.column(0).cast("int64")
 
 
 def test_bins_of_time(cursor: flight_sql.Cursor) -> None:

@@ -104,6 +104,17 @@ def _child(number: int, rows: int) -> Bound:
     )
 
 
+async def test_each_placeholder_tells_the_precision_of_times(client: TaosClient) -> None:
+    """TDengine's JDBC driver takes it from the first of them, which is none of a time."""
+    await client.execute("CREATE DATABASE fine PRECISION 'ns' PARTITIONS 1")
+    await client.execute(
+        "CREATE STABLE fine.m (ts TIMESTAMP, v DOUBLE, p DECIMAL(9, 2)) TAGS (g INT)"
+    )
+    sql = "INSERT INTO ? USING fine.m TAGS (?) VALUES (?, ?, ?)"
+    _, told = await _init_2(client, sql)
+    assert [f["precision"] for f in told["fields"]] == [2, 2, 2, 2, 9]
+
+
 async def test_all_is_bound_at_once(client: TaosClient) -> None:
     number, told = await _init_2(client, _INTO_CHILD)
     fields = [(f["name"], f["field_type"], f["bind_type"]) for f in told["fields"]]
