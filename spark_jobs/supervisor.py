@@ -44,6 +44,7 @@ from spark_jobs.rest import Turn
 from spark_jobs.resting import Resting
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
+from spark_jobs.span_counts import SpanCounts
 from spark_jobs.stream_metrics import StreamMetrics
 from spark_jobs.watch import SleepWatch
 
@@ -130,6 +131,7 @@ class QuerySupervisor:
             "penstock_epochs", "Epochs of a query that ended", ["topic"], registry=registry
         )
         self._stream_metrics = StreamMetrics(client, registry)
+        self._span_counts = SpanCounts(client, registry)
         catalog.listen(self._note_changes)
         watch.listen(self._wake.set)
 
@@ -224,6 +226,7 @@ class QuerySupervisor:
         self._lags_at = now
         self._note_positions()
         self._stream_metrics.measure(self._catalog.catalog, awake.__contains__)
+        self._span_counts.measure()
         if self._leftovers.due:
             self._leftovers.remove_all()
 
