@@ -21,6 +21,7 @@ import pyarrow as pa
 from gateway.idempotency import Claim, Receipt
 from gateway.layout import RowLayout
 from penstock.errors import OverloadError
+from penstock.telemetry.span import Span
 
 MAX_LINGER_S = 0.01
 _LINGER_PER_WRITE_S = 0.0004
@@ -46,6 +47,8 @@ class PendingWrite:
     digest: str = ""
     #: id under which its rows are followed
     trace: str | None = None
+    #: its own span, if it is sampled
+    span: Span | None = None
     #: its client hears of notices
     told: bool = False
     #: notices that are known already

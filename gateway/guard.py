@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from gateway import http
+from gateway import http, request_spans
 from penstock.auth.cookies import COOKIE, CookieSessions
 from penstock.auth.login import Login, is_token, query_credentials
 from penstock.errors import AuthError, BusError, PenstockError, SchemaError
 from penstock.runtime import audit, log, traces
 from penstock.runtime.limits import Open, Rate
+from penstock.telemetry.tracer import tracer
 
 _log = log.get("gateway.guard")
 _USER = "penstock.user"
@@ -70,12 +71,18 @@ class RequestGuard:
     def _with_answers(
         self, handler: Handler, answer: Callable[[PenstockError], web.Response]
     ) -> Handler:
-        """*handler* with its errors made into answers."""
+        """*handler* with its errors made into answers, and a span where those are sent."""
 
         @functools.wraps(handler)
         async def pass_on(request: web.Request) -> web.StreamResponse:
+            sends = tracer()
+            if sends is None or request_spans.opens_socket(request):
+                return await reply(request)
+            return await request_spans.answer(sends, request, reply)
+
+        async def reply(request: web.Request) -> web.StreamResponse:
             try:
-                trace = traces.trace_of(request.headers)
+                trace = request_spans.carried(request.headers, tracer())
                 with (
                     self.open.inside(request.remote or ""),
                     traces.bound(trace) if trace is not None else _UNTRACED,

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import pyarrow as pa
 
+from gateway import write_spans
 from gateway.children import Children
 from gateway.coalescer import PendingWrite
 from gateway.idempotency import Ledger, Receipt
@@ -181,6 +182,9 @@ class WriteIntake:
         count = rows.num_rows if isinstance(rows, pa.Table) else len(rows)
         loop = asyncio.get_running_loop()
         trace = traces.current()
+        span = write_spans.begin(layout, count)
+        if span is not None:
+            trace = traces.text_of(traces.name_of(trace), span.context)
         write = PendingWrite(
             layout,
             rows,
@@ -190,11 +194,14 @@ class WriteIntake:
             child,
             tz,
             trace=trace,
+            span=span,
             told=told,
             notices=notices,
         )
-        if trace is not None:
-            write.done.add_done_callback(partial(_tell, layout, trace))
+        if name := traces.name_of(trace):
+            write.done.add_done_callback(partial(_tell, layout, name))
+        if span is not None:
+            write.done.add_done_callback(partial(write_spans.finish, span))
         if layout.replicated:
             return self._replicate(write, key)
         if layout.foreign:

@@ -16,7 +16,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 
-from gateway import notices
+from gateway import notices, write_spans
 from gateway.coalescer import PendingWrite
 from gateway.confirmed import ConfirmedRows
 from gateway.flush import RowFlush, WriteOutcome
@@ -187,7 +187,8 @@ class RowPublisher:
             self.confirmed.on_seconds(self._clock.monotonic() - sent)
             self._settle(outcomes)
 
-        flush = RowFlush(len(records), receipts, settle, self.confirmed.offsets)
+        places = write_spans.places_of([write for write, _ in receipts])
+        flush = RowFlush(len(records), receipts, settle, self.confirmed.offsets, places)
         for partition, value in records:
             try:
                 self._bus.send(topic, value, partition=partition, on_delivery=flush.count)

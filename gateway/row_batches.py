@@ -105,9 +105,7 @@ class RowBatches:
         codec = self._codec(layout, catalog)
         claim = checked.writes[0].claim
         mark = claim.trace if claim else ""
-        trace = traces.stamp(
-            next((w.trace for w in reversed(checked.writes) if w.trace is not None), None), mark
-        )
+        trace = traces.stamp(traces.chosen(w.trace for w in checked.writes), mark)
         # records are cut as if nobody followed them: a retry may come without a trace
         room = RECORD_BYTES + len(trace or "") - len(mark)
         partitions = layout.partitions

@@ -254,6 +254,11 @@ def topics_dropped() -> str:
     return "penstock:dropped"
 
 
+def span_counts() -> str:
+    """Redis hash: what became of spans of the stream jobs' workers, by kind."""
+    return "penstock:spans"
+
+
 def store_followed() -> str:
     """Redis key: catalog revision up to which the store has left the topics of what was dropped."""
     return "penstock:store:followed"

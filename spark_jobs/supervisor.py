@@ -37,6 +37,7 @@ from spark_jobs.resting import Resting
 from spark_jobs.safe_mode import SafeMode
 from spark_jobs.session import SparkSessions
 from spark_jobs.settings import SparkSettings
+from spark_jobs.span_counts import SpanCounts
 from spark_jobs.stream_metrics import StreamMetrics
 from spark_jobs.watch import SleepWatch
 
@@ -100,6 +101,7 @@ class QuerySupervisor:
         self._halt = threading.Event()
         self._metrics = QueryMetrics(health.registry)
         self._stream_metrics = StreamMetrics(client, health.registry)
+        self._span_counts = SpanCounts(client, health.registry)
         catalog.listen(self._note_changes)
         watch.listen(self._wake.set)
 
@@ -190,6 +192,7 @@ class QuerySupervisor:
         self._lags_at = now
         self._note_positions()
         self._stream_metrics.measure(self._catalog.catalog, awake.__contains__)
+        self._span_counts.measure()
         if self._leftovers.due:
             self._leftovers.remove_all()
 

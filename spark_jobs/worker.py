@@ -23,13 +23,16 @@ from penstock.bus import Admin, Publisher
 from penstock.catalog.reader import CatalogReader
 from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
+from penstock.config.environment import opentelemetry_variables
 from penstock.coordination import redis_link
-from penstock.errors import BusError
+from penstock.errors import BusError, ConfigError
 from penstock.repartition import progress
 from penstock.runtime import log
 from penstock.runtime.failpoints import Failpoints
 from penstock.sql.plan import StreamPlan
+from penstock.telemetry.tracer import open_tracer
 from penstock.windows import KernelContext
+from spark_jobs import span_counts
 from spark_jobs.codecs import Codecs
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
@@ -71,6 +74,19 @@ class Worker:
         self.kernels = KernelContext()
         self._reports = ThreadPoolExecutor(1, "reports")
         self._plans: dict[str, StreamPlan] = {}
+        self._open_tracer()
+
+    def _open_tracer(self) -> None:
+        """Have spans sent, if the environment of this machine names a collector."""
+        try:
+            open_tracer(
+                opentelemetry_variables(),
+                "spark",
+                lambda kind, n: self.report(lambda client: span_counts.add(client, kind, n)),
+            )
+        except ConfigError as wrong:
+            # the driver does not start with such a variable: it is this machine's alone
+            _log.error("no spans are sent from here", reason=str(wrong))
 
     def names_in_storage(self, table_id: int) -> Callable[[], StoredNames]:
         """Asks for the names that a table's columns have in what is stored."""

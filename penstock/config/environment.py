@@ -16,6 +16,7 @@ from pydantic_settings import PydanticBaseSettingsSource
 #: belongs to
 MESH_VARIABLE = "PENSTOCK_MESH"
 PREFIX = "PENSTOCK_"
+_OPENTELEMETRY = "OTEL_"
 
 
 class UnreadableSecret(Exception):
@@ -90,3 +91,8 @@ def unknown_variables(service: str, fields: Iterable[str], shared: Iterable[str]
 def own_mesh() -> str:
     """The data directory of the mesh that this process is part of; empty: of none."""
     return os.environ.get(MESH_VARIABLE, "")
+
+
+def opentelemetry_variables() -> dict[str, str]:
+    """Return the variables by which OpenTelemetry's exporters are told what to do."""
+    return {name: v for name, v in os.environ.items() if name.startswith(_OPENTELEMETRY)}

@@ -19,6 +19,7 @@ from penstock.coordination.nodes import Presence
 from penstock.runtime import audit, log
 from penstock.runtime.health import Health
 from penstock.runtime.pulse import Pulse
+from penstock.service.spans import send_spans
 from penstock.service.stop import StopRequest, StopSignals
 
 T = TypeVar("T")
@@ -33,10 +34,10 @@ class Service:
             service.run_async(lambda stop: serve(settings, catalog, service.health, stop))
 
     Entering configures the log, opens the audit trail, tells Kafka's clients how to log in, takes
-    SIGTERM and SIGINT, and serves health, in this order. The catalog and the presence start when
-    the service calls for them. When the block ends, all that was started is closed in the reverse
-    order, also if a part could not start. Health says that the service is not ready from the moment
-    that it is to stop.
+    SIGTERM and SIGINT, serves health, and has spans sent where variables name a collector, in this
+    order. The catalog and the presence start when the service calls for them. When the block ends,
+    all that was started is closed in the reverse order, also if a part could not start. Health
+    says that the service is not ready from the moment that it is to stop.
     """
 
     health: Health
@@ -87,6 +88,7 @@ class Service:
                     wait_for=self._waits_for,
                 )
             )
+            parts.enter_context(send_spans(settings.service, self.health.registry))
             parts.enter_context(self._request.heard_by(self._end_readiness))
             self._parts = parts.pop_all()
         return self

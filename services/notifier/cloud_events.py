@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
+from penstock.runtime.traces import SpanContext
 from services.notifier.message import NotifyMessage
 
 _TYPES = {
@@ -22,6 +23,8 @@ _TYPES = {
     "WINDOW_INVALIDATION": "penstock.window.invalidation",
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+#: the attribute of CloudEvents' extension for distributed tracing, and W3C's header
+TRACE = "traceparent"
 ONE = "application/cloudevents+json; charset=utf-8"
 SEVERAL = "application/cloudevents-batch+json; charset=utf-8"
 
@@ -35,17 +38,20 @@ class CloudEvent:
     attributes: Mapping[str, str]
 
 
-def cloud_events(message: NotifyMessage) -> list[CloudEvent]:
-    """Return the events of *message*, in order."""
+def cloud_events(message: NotifyMessage, context: SpanContext | None = None) -> list[CloudEvent]:
+    """Return the events of *message*, in order, with the span that the target goes on from."""
     body = json.loads(message.text)
     source = "/streams/" + quote(message.name, safe=".")
+    traceparent = None if context is None else context.traceparent
     return [
-        _cloud_event(f"{body['messageId']}-{number}", source, event)
+        _cloud_event(f"{body['messageId']}-{number}", source, event, traceparent)
         for number, event in enumerate(body["streams"][0]["events"])
     ]
 
 
-def _cloud_event(event_id: str, source: str, event: dict[str, Any]) -> CloudEvent:
+def _cloud_event(
+    event_id: str, source: str, event: dict[str, Any], traceparent: str | None
+) -> CloudEvent:
     attributes = {
         "specversion": "1.0",
         "id": event_id,
@@ -54,6 +60,7 @@ def _cloud_event(event_id: str, source: str, event: dict[str, Any]) -> CloudEven
         **_optional("subject", event.get("tableName")),
         **_optional("time", _time(event.get("eventTime"))),
         **_optional("partitionkey", event.get("groupId")),
+        **_optional(TRACE, traceparent),
     }
     made = {**attributes, "datacontenttype": "application/json", "data": event}
     text = json.dumps(made, separators=(",", ":"), ensure_ascii=False)
@@ -91,3 +98,12 @@ def request_id(events: Sequence[CloudEvent]) -> str:
         return events[0].id
     ids = "/".join(event.id for event in events)
     return hashlib.blake2b(ids.encode(), digest_size=16, person=b"penstock-request").hexdigest()
+
+
+def trace_headers(events: Sequence[CloudEvent]) -> list[tuple[str, str]]:
+    """Return the header by which a request with *events* goes on from a span: none, where they are
+    of several.
+    """
+    found = {event.attributes.get(TRACE) for event in events}
+    only = found.pop() if len(found) == 1 else None
+    return [] if only is None else [(TRACE, only)]

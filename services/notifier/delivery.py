@@ -20,10 +20,11 @@ from penstock.feeds.feed import FeedHistory
 from penstock.feeds.slices import Slice
 from penstock.outbound.kafka_topic import is_kafka
 from penstock.outbound.targets import NOTIFY_HINT, TargetRefused, is_web, label_of, reason_of
-from penstock.runtime import vital
+from penstock.runtime import traces, vital
 from penstock.runtime.log import get
 from services.notifier.cursor import Mark, PartitionCursor
 from services.notifier.delivery_pace import DeliveryPace
+from services.notifier.delivery_spans import DeliverySpans
 from services.notifier.http_target import HttpTarget
 from services.notifier.kafka_target import KafkaTarget
 from services.notifier.message import NotifyMessage, NotifyTarget
@@ -52,6 +53,7 @@ class TargetDelivery:
         #: why nothing can be delivered at the moment
         self.down = ""
         self._label = label_of(target.url)
+        self._spans = DeliverySpans(target, self._label)
         self._connection = _connection_to(target, around)
         #: streams whose maker may not have this target notified
         self._refused: frozenset[int] = frozenset()
@@ -85,6 +87,7 @@ class TargetDelivery:
     def leave(self, partition: int) -> None:
         """The partition is another notifier's now."""
         self.cursors.pop(partition, None)
+        self._spans.leave(partition)
         # if it comes back, it is read from another place
         self._close_history(partition)
 
@@ -141,8 +144,10 @@ class TargetDelivery:
         while True:
             window = await self._window()
             refused = self._check(window)
+            mine = [m for m in window if m.stream not in refused]
+            self._spans.attempt(mine)
             try:
-                await self._connection.send([m for m in window if m.stream not in refused])
+                await self._connection.send(mine)
             except TimeoutError:
                 self._pace.note_slowness(len(window))
                 raise
@@ -259,13 +264,14 @@ class TargetDelivery:
             self._around.metrics.count_outcome(message, delivered=came, waited=waited)
             if waited:
                 self.unsettled.remove(message)
-            if message.trace is not None:
+            self._spans.settle(message, delivered=came)
+            if name := traces.name_of(message.trace):
                 said = "a target was told" if came else "a target was not told"
                 log.info(
                     said,
                     target=self._label,
                     stream=message.name,
-                    trace=message.trace,
+                    trace=name,
                     events=message.events,
                 )
         self._around.on_settled(self.target)

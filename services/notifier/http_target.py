@@ -20,7 +20,14 @@ import httpcore
 
 from penstock.basic_auth import basic_header
 from penstock.outbound.targets import Resolved, endpoint, reason_of
-from services.notifier.cloud_events import CloudEvent, body_of, cloud_events, request_id
+from services.notifier.cloud_events import (
+    CloudEvent,
+    body_of,
+    cloud_events,
+    request_id,
+    trace_headers,
+)
+from services.notifier.delivery_spans import told_context
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.signing import read_key, signature_headers
 from services.notifier.surroundings import Surroundings
@@ -72,7 +79,11 @@ class HttpTarget:
         )
 
     async def send(self, messages: Sequence[NotifyMessage]) -> None:
-        events = [event for message in messages for event in cloud_events(message)]
+        events = [
+            event
+            for message in messages
+            for event in cloud_events(message, told_context(message, self._target))
+        ]
         self._had &= {event.id for event in events}
         left = [event for event in events if event.id not in self._had]
         while left:
@@ -110,7 +121,12 @@ class HttpTarget:
         """Send one request. Raises TargetFailed, OSError."""
         assert self._pool is not None
         body, kind = body_of(events)
-        headers = [*self._headers, ("Content-Type", kind), *self._signature(events, body)]
+        headers = [
+            *self._headers,
+            ("Content-Type", kind),
+            *trace_headers(events),
+            *self._signature(events, body),
+        ]
         timeout = {"connect": self._around.settings.connect_seconds}
         with _plain_errors():
             async with (

@@ -16,7 +16,8 @@ from penstock.bus import Admin, Publisher
 from penstock.errors import BusError
 from penstock.outbound.kafka_topic import topic_of
 from penstock.outbound.targets import check_topic
-from services.notifier.cloud_events import ONE, CloudEvent, cloud_events
+from services.notifier.cloud_events import ONE, CloudEvent, cloud_events, trace_headers
+from services.notifier.delivery_spans import told_context
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
 from services.notifier.target_connection import TargetFailed, TargetLimits
@@ -67,7 +68,11 @@ class KafkaTarget:
             admin.ensure_topics({self._topic: _PARTITIONS_MADE})
 
     async def send(self, messages: Sequence[NotifyMessage]) -> None:
-        events = [event for message in messages for event in cloud_events(message)]
+        events = [
+            event
+            for message in messages
+            for event in cloud_events(message, told_context(message, self._target))
+        ]
         self._had &= {event.id for event in events}
         for some in _rounds([event for event in events if event.id not in self._had]):
             try:
@@ -118,10 +123,11 @@ def _key(event: CloudEvent) -> bytes:
 
 def _headers(event: CloudEvent) -> list[tuple[str, bytes]]:
     """Return the headers of structured mode, with the attributes, so that a reader may choose
-    without parsing values.
+    without parsing values, and the one that libraries go on from in a trace.
     """
     attributes = [(f"ce_{name}", value.encode()) for name, value in event.attributes.items()]
-    return [("content-type", ONE.encode()), *attributes]
+    traced = [(name, value.encode()) for name, value in trace_headers([event])]
+    return [("content-type", ONE.encode()), *traced, *attributes]
 
 
 def _reason(what: str, error: BusError) -> str:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from penstock.catalog.model import StreamEntry
 from penstock.outbound.targets import is_web
 from penstock.records import EventsRecord
+from penstock.runtime.traces import shown
 from services.notifier.event_filter import passing
 
 
@@ -111,9 +112,10 @@ def events_of(record: EventsRecord) -> list[dict[str, Any]]:
     none.
     """
     events: list[dict[str, Any]] = json.loads(record.events, parse_constant=_no_number)
-    return (
-        events if record.trace is None else [{**event, "traceId": record.trace} for event in events]
-    )
+    if record.trace is None:
+        return events
+    trace = shown(record.trace)
+    return [{**event, "traceId": trace} for event in events]
 
 
 def _no_number(_: str) -> None:

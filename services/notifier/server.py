@@ -41,6 +41,7 @@ from penstock.runtime.clock import Clock, SystemClock, milliseconds
 from penstock.runtime.health import Health
 from penstock.runtime.limits import Open
 from penstock.runtime.log import get
+from services.notifier import push_spans
 from services.notifier.admission import HubAdmission, HubCaller
 from services.notifier.metrics import HubMetrics
 from services.notifier.resolver import (
@@ -298,7 +299,9 @@ class Hub:
             head = json.dumps(
                 {"id": key, "type": message.kind, "token": subscription.cursor.token(), **skipped}
             )
+            spans = push_spans.begin(message)
             await connection.send(f'{head[:-1]},"{message.kind}":{message.payload}}}')
+            push_spans.finish(spans)
             self._metrics.sent.labels(message.kind).inc()
             self._metrics.delay.observe(
                 max(milliseconds(self._clock) - int(piece.batch.timestamps[-1]), 0) / 1000

@@ -29,13 +29,16 @@ from services.notifier.message import events_of
 @dataclass(frozen=True)
 class SubscriberMessage:
     """One message to the subscriber: `payload` is a JSON array of rows or events, `count` how
-    many; `skipped` came before them and are left out.
+    many; `skipped` came before them and are left out. `traces` are those of the writes behind the
+    events of `stream`.
     """
 
     kind: str
     payload: str
     count: int
     skipped: int = 0
+    stream: str = ""
+    traces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,22 +172,26 @@ class EventSubscription:
         start = self.cursor.offsets.get(piece.partition, piece.first)
         self.cursor.offsets[piece.partition] = max(piece.next, start)
         found: list[dict[str, Any]] = []
+        carried: dict[str, None] = {}
         for at, record, events in _events_of_stream(piece, self._stream):
             if at < start:
                 continue
             if not self.cursor.check_seen(
                 piece.partition, record.producer, record.offset, record.ordinal
             ):
-                found += [
+                mine = [
                     e
                     for e in events
                     if self._tables is None or str(e.get("tableName")).lower() in self._tables
                 ]
-        return (
-            SubscriberMessage("events", json.dumps(found, separators=(",", ":")), len(found))
-            if found
-            else None
-        )
+                found += mine
+                if mine and record.trace is not None:
+                    carried[record.trace] = None
+        if not found:
+            return None
+        text = json.dumps(found, separators=(",", ":"))
+        name = f"{self._stream.database}.{self._stream.name}"
+        return SubscriberMessage("events", text, len(found), stream=name, traces=tuple(carried))
 
 
 #: offset, record and events of a record of events

@@ -312,7 +312,7 @@ def _newest_trace(parts: Sequence[_Part]) -> tuple[int, str] | None:
         meta = part.decoded.records
         if (last := traces.newest(meta.get_column("trace"))) is not None:
             found.append((part.index[int(meta["_record"][last[0]])], last[1]))
-    return max(found, default=None)
+    return max(found, key=traces.rank, default=None)
 
 
 def distinct(ids: npt.NDArray[np.int64]) -> list[int]:

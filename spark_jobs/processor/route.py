@@ -17,6 +17,7 @@ import polars as pl
 
 from penstock.rows.rows import Rows
 from penstock.rows.versions import DELETE, MERGE
+from penstock.runtime.traces import rank
 from penstock.sql.plan import Event, State, StreamPlan
 from penstock.windows.clocks.clock import TableClock
 from penstock.windows.emit.projection import Projection
@@ -59,8 +60,9 @@ class Taken:
 
 
 def newest(taken: Iterable[Taken]) -> str | None:
-    """The trace id of the last of the chunk's records that has one."""
-    return max((t.trace for t in taken if t.trace is not None), default=(-1, None))[1]
+    """The trace of the last of the chunk's records that has one, those with a name first."""
+    found = max((t.trace for t in taken if t.trace is not None), key=rank, default=None)
+    return None if found is None else found[1]
 
 
 def replaces(plan: StreamPlan) -> bool:

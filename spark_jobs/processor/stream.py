@@ -24,6 +24,7 @@ from penstock.windows.emit.few_results import FewResults, TakesFew
 from penstock.windows.kernel import Control, Delta, Emission, Kernel
 from spark_jobs.history import StoredHistory
 from spark_jobs.output import Outbox, nobody_waits
+from spark_jobs.processor import chunk_spans
 from spark_jobs.processor.result_batcher import ResultBatcher
 from spark_jobs.processor.route import Route
 from spark_jobs.processor.stats import Stats
@@ -110,13 +111,25 @@ class LiveStream:
         """Feed the rows of the chunk first..last and publish what comes of them, under the trace of
         the newest that has one.
         """
-        if (kernel := self._kernel) is not None:
-            self.count(rows)
-            self.guard(
-                lambda: self._publish(kernel.apply(rows), first, last, batcher, trace, rows),
-                first,
-                last,
-            )
+        if (kernel := self._kernel) is None:
+            return
+        self.count(rows)
+        span = None
+        if trace is not None:
+            place = (self._topic, self._partition)
+            span = chunk_spans.begin(trace, self.plan, place, (first, last))
+        if span is not None:
+            trace = traces.text_of(traces.name_of(trace), span.context)
+        before = self.stats.rows_out
+        self.guard(
+            lambda: self._publish(kernel.apply(rows), first, last, batcher, trace, rows),
+            first,
+            last,
+        )
+        if span is not None:
+            error = self.stats.error if self.status == "failed" else ""
+            results = self.stats.rows_out - before
+            chunk_spans.finish(span, rows=rows.height, results=results, error=error)
 
     def take_few(self, rows: Rows, first: int, last: int) -> bool:
         """Do with a few rows what `apply` does. Return False if nothing was done and it has to."""
@@ -295,12 +308,12 @@ class LiveStream:
                 self._add_results(emission, emission.rows, first, last, batcher, trace, made_of)
         if emission.events:
             self.output.send_events(emission.events, first, last, trace)
-        if trace is not None:
+        if name := traces.name_of(trace):
             results = emission.rows.height if emission.rows is not None else 0
             _log.info(
                 "rows were computed",
                 stream=self.plan.name,
-                trace=trace,
+                trace=name,
                 offset=last,
                 results=results,
                 events=len(emission.events),

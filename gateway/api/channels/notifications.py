@@ -74,6 +74,7 @@ SHAPES: dict[str, Shape] = {
             "subject": described(TEXT, "Child table of the result."),
             "time": described({"type": "string", "format": "date-time"}, "When it happened."),
             "partitionkey": described(TEXT, "Group of the window."),
+            "traceparent": described(TEXT, "Span of the delivery, where the write is sampled."),
         },
         "A window event as CloudEvents 1.0 has it.",
     ),
@@ -99,6 +100,7 @@ _ATTRIBUTES = text_record(
                 "subject",
                 "time",
                 "partitionkey",
+                "traceparent",
             )
         },
     }

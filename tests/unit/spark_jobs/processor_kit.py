@@ -296,14 +296,14 @@ def _result_table(stream: int, target: TableDef) -> Table:
     return Table(stream + 1, "db", target.name, kind, TOPIC, 1, "ms", (version,), result_of=stream)
 
 
-def record(row: tuple[str, int, int, int]) -> bytes:
-    """A record of one row: (tbname, ms behind T0, a, g)."""
+def record(row: tuple[str, int, int, int], trace: str | None = None) -> bytes:
+    """A record of one row: (tbname, ms behind T0, a, g); *trace* is its stamp."""
     name, time, a, g = row
     frame = pl.DataFrame(
         {"tbname": [name], "ts": [T0 + time], "a": [a], "g": [g]},
         schema_overrides={"a": pl.Int32, "g": pl.Int32},
     )
-    [(_, value)] = TableCodec(SOURCE).encode_partitioned(frame, 1)
+    [(_, value)] = TableCodec(SOURCE).encode_partitioned(frame, 1, trace=trace)
     return value
 
 

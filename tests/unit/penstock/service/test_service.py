@@ -5,39 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
-import signal
 import socket
 import threading
 import urllib.error
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import uvloop
 
-from penstock import bus
 from penstock.bus.security import login
 from penstock.errors import BusError, ConfigError
 from penstock.runtime import audit
 from tests.unit.penstock.service.kit import Parts, readiness, terminate
 
 LOOPS = [None, uvloop.new_event_loop]
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
-    number = signal.getsignal(signal.SIGTERM)
-    yield
-    assert signal.getsignal(signal.SIGTERM) == number
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(False)
-    audit.open_trail("", "attic")
-    bus.secure({})
 
 
 def test_parts_start_in_one_order_and_close_in_the_reverse_one(tmp_path: Path) -> None:

@@ -71,9 +71,18 @@ def record(
     ordinal: int = 0,
     history: bool = False,
     stream: int = 12,
+    trace: str | None = None,
 ) -> EventsRecord:
     return EventsRecord(
-        stream, "db.s", "s:12:in.db:0", offset, offset, json.dumps(events), ordinal, history=history
+        stream,
+        "db.s",
+        "s:12:in.db:0",
+        offset,
+        offset,
+        json.dumps(events),
+        ordinal,
+        history=history,
+        trace=trace,
     )
 
 

@@ -153,7 +153,14 @@ class Delivering:
         self.one.follow(0, Mark(0), behind=False)
         self._offset = 0
 
-    def offer(self, *numbers: int, events: int = 1, padding: int = 0, groups: int = 1) -> None:
+    def offer(
+        self,
+        *numbers: int,
+        events: int = 1,
+        padding: int = 0,
+        groups: int = 1,
+        trace: str | None = None,
+    ) -> None:
         """One message of *events* events for each number, its first window start; of *groups* in
         turn.
         """
@@ -167,11 +174,13 @@ class Delivering:
                 )
                 for i in range(events)
             ]
-            self.one.offer(self.message(self._offset, made))
+            self.one.offer(self.message(self._offset, made, trace))
             self._offset += 1
 
-    def message(self, offset: int, events: list[dict[str, Any]]) -> NotifyMessage:
-        packed = pack(entry(), record(events, offset=offset), 0, offset, 1)
+    def message(
+        self, offset: int, events: list[dict[str, Any]], trace: str | None = None
+    ) -> NotifyMessage:
+        packed = pack(entry(), record(events, offset=offset, trace=trace), 0, offset, 1)
         assert packed is not None
         return packed
 
