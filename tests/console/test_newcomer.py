@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 from websockets.sync.server import serve
 
@@ -222,6 +223,7 @@ def walk(one: Visit, database: str) -> None:
     assert still.filter(has_text=f"{database}.tens").count() == 0
 
 
+@pytest.mark.timeout(1200)
 def test_from_the_login_link_to_windows_that_move_again(visit: Open, tmp_path: Path) -> None:
     environment = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "120"}
     with running_mesh(tmp_path, environment=environment) as mesh:
@@ -233,6 +235,7 @@ def test_from_the_login_link_to_windows_that_move_again(visit: Open, tmp_path: P
         one.check()
 
 
+@pytest.mark.timeout(1200)
 def test_the_same_path_on_a_telephone(visit: Open, mesh: RunningMesh) -> None:
     one = visit(mesh.gateway_url, NARROW)
     open_login_link(one, mesh)
