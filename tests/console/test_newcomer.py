@@ -137,9 +137,9 @@ def write_a_stream(one: Visit, database: str) -> None:
         one.page.keyboard.press("ArrowLeft")
     one.page.keyboard.type("sum(cak")
     one.page.locator(".cm-tooltip-autocomplete").get_by_text("cakes").first.wait_for()
-    check_looks(one)
     one.page.keyboard.press("Enter")
     one.page.locator(".cm-content").get_by_text("sum(cakes) AS cakes").wait_for()
+    check_looks(one)
     run_tab(one)
 
 
