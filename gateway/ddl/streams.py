@@ -153,6 +153,13 @@ class StreamDefinitions:
         stream = self.find(statement, statement.stream, database, False)
         assert stream is not None
         plan = replacing.with_options(statement, stream.plan)
+        self._require_windows(statement, stream)
+        self._alter(stream, plan)
+
+    def _require_windows(
+        self, statement: AlterStream | RecalculateStream, stream: StreamEntry
+    ) -> None:
+        """Raise SqlSemanticError if *stream* has failed."""
         if self._replies.has_failed(stream):
             raise statement.error(
                 f"{stream.name} has failed: its windows are gone",
@@ -160,7 +167,6 @@ class StreamDefinitions:
                 code="E_STREAM_STATE",
                 hint="CREATE OR REPLACE STREAM … FILL_HISTORY 1 computes everything anew",
             )
-        self._alter(stream, plan)
 
     def _alter(self, stream: StreamEntry, plan: StreamPlan) -> None:
         """Go on with *plan* and the state there is. NOTIFY has the rights of whoever wrote it."""
@@ -200,6 +206,7 @@ class StreamDefinitions:
             raise statement.error(
                 "this is not a range of times", code="E_TYPE", detail=str(wrong)
             ) from wrong
+        self._require_windows(statement, stream)
         self._replies.send(
             stream, ControlRecord("recalculate", stream=stream.id, low=low, high=high)
         )

@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli import app
 from penstock.cli.gateway import PasswordFile, Url, User, connection
-from penstock.cli.options import DATA_DIR, messages
+from penstock.cli.options import DATA_DIR, DataDir, messages
 
 #: the whole year goes through before a drain ends, on slow machines too
 _PATIENT = {"PENSTOCK_GATEWAY_LIVE_TIMEOUT": "300"}
@@ -31,13 +31,16 @@ def demo(
     ] = None,
     user: User = "root",
     password_file: PasswordFile = None,
+    data_dir: DataDir = DATA_DIR,
 ) -> None:
     """Replay 336,776 flights through a mesh, watch windows arrive, and check every one of them.
 
     The mesh is one of its own that is gone afterwards; with --url it is the one there, which must
-    not have a database `flights` yet.
+    not have a database `flights` yet. For the mesh of the data directory no password is needed.
 
     Example: penstock demo --out /tmp/flights
+
+    Example: penstock demo --live --url http://127.0.0.1:7700
     """
     from penstock.client.connection import connect
     from penstock.client.connection_options import ConnectionOptions
@@ -48,7 +51,7 @@ def demo(
     console = messages()
     if url is not None:
         with connection(
-            DATA_DIR, url, user, password_file, timeout=330, notifier_url=notifier_url
+            data_dir, url, user, password_file, timeout=330, notifier_url=notifier_url
         ) as client:
             if live:
                 machine.run(client, console)

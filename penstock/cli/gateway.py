@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,7 +39,7 @@ def connection(
     RemoteError.
     """
     layout = Layout(data_dir.expanduser().absolute())
-    state = read_state(layout) if url is None else None
+    state = mesh_at(layout, url)
     if url is None and state is None:
         raise ConfigError(
             f"no mesh runs in {data_dir.absolute()}",
@@ -51,7 +52,7 @@ def connection(
     else:
         password = read_secret(layout.secret("root"), "secrets/root.password")
     if state is not None:
-        url = state["settings"]["PENSTOCK_GATEWAY_URL"]
+        url = _gateway_of(state)
     from penstock.client.connection import connect
     from penstock.client.connection_options import ConnectionOptions
 
@@ -63,3 +64,17 @@ def connection(
         password=password,
         options=ConnectionOptions(timeout=timeout, notifier_url=notifier_url, ca=ca),
     )
+
+
+def mesh_at(layout: Layout, url: str | None) -> Mapping[str, Any] | None:
+    """Return the state of the mesh of *layout* if *url* is its gateway, or None: no other gateway
+    is told its password.
+    """
+    state = read_state(layout)
+    if state is None or url is None or url.rstrip("/") == _gateway_of(state):
+        return state
+    return None
+
+
+def _gateway_of(state: Mapping[str, Any]) -> str:
+    return str(state["settings"]["PENSTOCK_GATEWAY_URL"]).rstrip("/")

@@ -174,8 +174,8 @@ def streams(rows: Sequence[tuple[str, str, str]]) -> list[Finding]:
                 Finding(
                     "bad",
                     f"stream {name} stopped: {message}",
-                    "drop it and create it again when the cause is gone: SHOW CREATE STREAM"
-                    f" {name}",
+                    "mend the cause, then begin anew: CREATE OR REPLACE STREAM … FILL_HISTORY 1"
+                    f" (SHOW CREATE STREAM {name} has the rest)",
                 )
             )
         elif status == "paused":

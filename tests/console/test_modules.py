@@ -110,6 +110,28 @@ def test_words_of_a_shell_and_addresses_are_what_they_were(call: Call) -> None:
     assert local == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("made", "anew"),
+    [
+        (
+            "CREATE STREAM s INTO r AS SELECT 1",
+            "CREATE OR REPLACE STREAM s FILL_HISTORY 1 INTO r AS SELECT 1",
+        ),
+        (
+            "-- of mine\nCREATE OR REPLACE STREAM d.`a b` TRIGGER AT_ONCE\nAS SELECT 1",
+            "CREATE OR REPLACE STREAM d.`a b` FILL_HISTORY 1 TRIGGER AT_ONCE\nAS SELECT 1",
+        ),
+        (
+            "create stream if not exists s fill_history 0 async on_error stop as select 'as into'",
+            "CREATE OR REPLACE STREAM s FILL_HISTORY 1 ASYNC on_error stop as select 'as into'",
+        ),
+        ("CREATE STABLE t (ts TIMESTAMP)", None),
+    ],
+)
+def test_a_stream_begins_anew_with_its_history(call: Call, made: str, anew: str | None) -> None:
+    assert call("pages/stream_anew.js", f"anewOf({json.dumps(made)})") == anew
+
+
 def test_rights_become_rows_of_a_matrix(call: Call) -> None:
     grants = [
         {"user_name": holder, "kind": "user", "privilege": right, "object_type": kind}

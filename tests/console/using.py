@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
-
-import pytest
 
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
@@ -13,7 +14,8 @@ from penstock.mesh.running import RunningMesh
 from tests.console.conftest import Visit
 
 Open = Callable[..., Visit]
-AXE = Path(__file__).parents[2] / ".ci/console/node_modules/axe-core/axe.min.js"
+#: a directory for pictures of the pages, such as docs/pictures; without it none are taken
+PICTURES = os.environ.get("PENSTOCK_PICTURES")
 
 
 def client_of(mesh: RunningMesh) -> Connection:
@@ -42,11 +44,17 @@ def check_width(one: Visit) -> None:
     assert wider <= 0, one.page.url
 
 
+@cache
+def axe() -> Path:
+    """Return axe-core's file, which a package of Python brings: tests need no Node."""
+    package = find_spec("axe_playwright_python")
+    assert package is not None and package.origin is not None, "see make test-console"
+    return Path(package.origin).with_name("axe.min.js")
+
+
 def check_axe(one: Visit) -> None:
     """Fail if axe finds something serious on the page that is shown now."""
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm install in .ci/console")
-    one.page.evaluate(AXE.read_text(encoding="utf-8"))
+    one.page.evaluate(axe().read_text(encoding="utf-8"))
     found = one.page.evaluate("axe.run().then((result) => result.violations)")
     serious = [
         f"{v['id']}: {v['nodes'][0]['html']}"
@@ -54,3 +62,9 @@ def check_axe(one: Visit) -> None:
         if v["impact"] in ("serious", "critical")
     ]
     assert serious == [], one.page.url
+
+
+def take_picture(one: Visit, name: str) -> None:
+    """Keep how the page looks now, where pictures are asked for."""
+    if PICTURES is not None:
+        one.page.screenshot(path=Path(PICTURES) / f"console-{name}.png")

@@ -76,8 +76,10 @@ function FirstSteps() {
   return html`
     <section class="note" aria-label="First steps">
       <h2>This mesh is empty</h2>
-      <p>Load the demo: 336,776 flights, with streams over them. On the machine of the mesh:</p>
-      <p><${Command} text="penstock demo" /></p>
+      <p>Load the demo, where the mesh was started: 336,776 flights with streams over them, or this machine's processors
+        and memory as they are, until <kbd>Ctrl C</kbd>.</p>
+      <p><${Command} text=${`penstock demo --url ${location.origin}`} /></p>
+      <p><${Command} text=${`penstock demo --live --url ${location.origin}`} /></p>
       <p>Connect a source: a database, and rows by HTTP in line protocol, with a name and a password of this mesh.</p>
       <p><${Command} text=${`curl -u root -d 'weather,site=north temperature=21.5' '${location.origin}/write?db=plant'`} /></p>
       <p>Or <a href=${linkTo("sql", "CREATE DATABASE plant")}>open SQL</a> and begin with CREATE DATABASE.</p>

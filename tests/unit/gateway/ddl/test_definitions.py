@@ -6,6 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,18 @@ def test_a_stream_without_into_makes_no_table(gateway: MemoryGateway) -> None:
     )
     gateway.define("DROP STREAM s")
     assert gateway.catalog.stream("d", "s") is None and tables(gateway) == ["met", "p"]
+
+
+def test_a_stream_that_failed_is_neither_changed_nor_recalculated(gateway: MemoryGateway) -> None:
+    gateway.define(STREAM)
+    stream = gateway.catalog.stream("d", "s")
+    assert stream is not None
+    gateway.redis.hset(names.stream_status(stream.id), f"{names.FAILED}in.d:0", "too much")
+    for statement in ("ALTER STREAM s ON_ERROR DROP", "RECALCULATE STREAM s FROM 1 TO 2"):
+        refused = refusal(partial(gateway.define, statement))
+        assert refused.code == "E_STREAM_STATE" and "FILL_HISTORY 1" in refused.hint
+    gateway.redis.hdel(names.stream_status(stream.id), f"{names.FAILED}in.d:0")
+    gateway.define("RECALCULATE STREAM s FROM 1 TO 2")
 
 
 def test_a_stream_gets_a_result_table_and_loses_it(gateway: MemoryGateway) -> None:

@@ -1,8 +1,8 @@
 // What can be done about dead letters and late rows, as far as the user may do it.
 import { html, useSignal } from "../../../vendor/preact.js";
 import { may } from "../../core/session.js";
+import { RunDialog } from "../../parts/run_dialog.js";
 import { inserts, recalculations, recalculationsOfLate } from "./lists.js";
-import { RunDialog } from "./run_dialog.js";
 
 /** Whether the rows of a letter can be written again. A late row is in its table, and a view writes elsewhere. */
 export function canSend({ kind, reader, source_db: database, source_table: table }) {

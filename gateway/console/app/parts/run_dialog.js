@@ -1,17 +1,18 @@
 // Shows statements before they run, and runs them one after another.
-import { html, useEffect, useSignal } from "../../../vendor/preact.js";
-import { faultFrom } from "../../core/http.js";
-import { announce } from "../../core/live.js";
-import { query } from "../../core/query.js";
-import { linkTo } from "../../core/router.js";
-import { Dialog } from "../../parts/dialog.js";
-import { Fault } from "../../parts/fault.js";
+import { html, useEffect, useSignal } from "../../vendor/preact.js";
+import { faultFrom } from "../core/http.js";
+import { announce } from "../core/live.js";
+import { query } from "../core/query.js";
+import { linkTo } from "../core/router.js";
+import { Dialog } from "./dialog.js";
+import { Fault } from "./fault.js";
 
 /**
  * @param statements gives the statements, or a promise of them
+ * @param database names without one are of it
  * @param doing the button's words; @param said is announced when all are done, and *ran* is called
  */
-export function RunDialog({ title, statements, doing, said, ran, close, children }) {
+export function RunDialog({ title, statements, database = "", doing, said, ran, close, children }) {
   const left = useSignal(null);
   const busy = useSignal(false);
   const fault = useSignal(null);
@@ -28,7 +29,7 @@ export function RunDialog({ title, statements, doing, said, ran, close, children
     fault.value = null;
     try {
       while (left.value.length > 0) {
-        await query(left.value[0]);
+        await query(left.value[0], { database });
         left.value = left.value.slice(1);
       }
       announce(said);
@@ -47,7 +48,7 @@ export function RunDialog({ title, statements, doing, said, ran, close, children
       ${left.value?.length === 0 && !busy.value && html`<p>There is nothing to run: no row of these was kept.</p>`}
       ${texts.length > 0 && html`
         <pre class="text" tabindex="0" aria-label="What is run">${texts.join(";\n")}</pre>
-        <p><a href=${linkTo("sql", texts.join(";\n"))}>Change it in SQL first</a></p>
+        <p><a href=${linkTo(...["sql", texts.join(";\n"), database].filter(Boolean))}>Change it in SQL first</a></p>
       `}
       <${Fault} fault=${fault.value} />
       <p class="row">
