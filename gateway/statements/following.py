@@ -24,7 +24,7 @@ class FollowedStream:
 
 
 def find_stream(statement: st.Query, database: str | None, catalog: Catalog) -> StreamEntry | None:
-    """Return the stream that stands alone behind FROM; None if that is a table, or anything else."""
+    """Return the stream that stands alone behind FROM; None if anything else does."""
     clause = statement.query.args.get("from_")
     node = clause.this if clause is not None else None
     if not isinstance(node, exp.Table) or statement.query.args.get("joins"):
