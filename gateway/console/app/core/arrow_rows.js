@@ -55,9 +55,11 @@ export class ArrowRows {
     const nulls = [];
     for (const { start, rows, vectors } of this.#batches) {
       const vector = vectors[at];
+      if (!key) keys.set(vector.data[0].values.subarray(0, rows), start);
+      if (!key && vector.nullCount === 0) continue;
       for (let place = 0; place < rows; place += 1) {
-        if (vector.isValid(place)) keys[start + place] = key(vector, place);
-        else nulls.push(start + place);
+        if (!vector.isValid(place)) nulls.push(start + place);
+        else if (key) keys[start + place] = key(vector, place);
       }
     }
     return { keys, nulls };

@@ -49,28 +49,23 @@ export function readerOf(type, kind) {
   return (vector, place) => vector.get(place);
 }
 
-/** What orders values of a column: `key(vector, place)`, and the array that can hold such keys. */
+/**
+ * What orders values of a column: the array that can hold their keys, and `key(vector, place)`;
+ * without it, the values of Arrow are the keys.
+ */
 export function keysOf(type, kind) {
-  if (type.typeId === Type.Timestamp || (type.typeId === Type.Date && type.unit > 0)) {
-    return { Held: BigInt64Array, key: (vector, place) => vector.data[0].values[place] };
-  }
-  if (type.typeId === Type.Date) return { Held: Float64Array, key: (vector, place) => vector.data[0].values[place] };
-  if (type.typeId === Type.Int && type.bitWidth === 64) {
-    return { Held: type.isSigned ? BigInt64Array : BigUint64Array, key: (vector, place) => vector.get(place) };
-  }
-  if (type.typeId === Type.Int || type.typeId === Type.Float) {
-    return { Held: Float64Array, key: (vector, place) => vector.get(place) };
-  }
+  if (type.typeId === Type.Timestamp || (type.typeId === Type.Date && type.unit > 0)) return { Held: BigInt64Array };
+  if (type.typeId === Type.Int && type.bitWidth === 64) return { Held: type.isSigned ? BigInt64Array : BigUint64Array };
+  if ([Type.Int, Type.Float, Type.Date].includes(type.typeId)) return { Held: Float64Array };
   // decimals of one column have the same number of digits behind the point
   if (type.typeId === Type.Decimal) return { Held: Array, key: unscaledOf };
   const read = readerOf(type, kind);
-  return {
-    Held: Array,
-    key: (vector, place) => {
-      const value = read(vector, place);
-      return typeof value === "object" ? JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? String(inner) : inner)) : value;
-    },
-  };
+  return { Held: Array, key: (vector, place) => orderedText(read(vector, place)) };
+}
+
+function orderedText(value) {
+  if (typeof value !== "object") return value;
+  return JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? String(inner) : inner));
 }
 
 function isSingle(type) {

@@ -80,16 +80,16 @@ async def test_a_select_tells_its_columns(checked: Checked) -> None:
 
 async def test_a_select_from_a_stream_tells_what_is_followed(checked: Checked) -> None:
     checked.gateway.define(
-        "CREATE STREAM e.tens INTO d.r AS"
-        " SELECT _wstart, avg(a) AS mean FROM d.met PARTITION BY site INTERVAL(10s)"
+        "CREATE STREAM tens INTO r AS"
+        " SELECT _wstart, avg(a) AS mean FROM met PARTITION BY site INTERVAL(10s)"
     )
-    (one,) = await checked.check("SELECT * FROM e.tens")
+    (one,) = await checked.check("SELECT * FROM tens", database="D")
     assert one.mistake is None and one.follows is not None and one.columns is None
     assert (one.follows.table.database, one.follows.table.name) == ("d", "r")
     result = one.follows.table
     own = [column.name for column in (*result.columns, *result.tags)]
     assert one.follows.columns == ("tbname", *own) and own[:2] == ["_wstart", "mean"]
-    _, two = await checked.check("USE e; SELECT Mean, `tbname`, mean FROM Tens;")
+    _, two = await checked.check("USE d; SELECT Mean, `tbname`, mean FROM D.Tens;")
     assert two.follows is not None and two.follows.columns == ("mean", "tbname")
     (table,) = await checked.check("SELECT * FROM r")
     assert table.follows is None and table.columns is not None
