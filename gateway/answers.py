@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from gateway import times
 from penstock.types import ColumnType
@@ -117,15 +118,24 @@ def describe(table: pa.Table) -> list[list[Any]]:
 
 def to_arrow(answer: Answer) -> bytes:
     """Return an Arrow IPC stream; a statement without rows gives one row, `affected_rows`."""
-    table = (
-        pa.table({"affected_rows": pa.array([answer.rows], pa.int64())})
-        if isinstance(answer, Affected)
-        else answer
-    )
+    table = _table_from(answer)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue()
+
+
+def to_parquet(answer: Answer) -> bytes:
+    """Return a Parquet file with what `to_arrow` has."""
+    sink = io.BytesIO()
+    pq.write_table(_table_from(answer), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _table_from(answer: Answer) -> pa.Table:
+    if isinstance(answer, Affected):
+        return pa.table({"affected_rows": pa.array([answer.rows], pa.int64())})
+    return answer
 
 
 def columns_and_rows(table: pa.Table, tz: str | None) -> tuple[list[list[Any]], list[Any]]:

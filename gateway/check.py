@@ -45,6 +45,7 @@ class CheckRoutes:
 
 def _tell(one: CheckedStatement) -> dict[str, Any]:
     columns = one.columns
+    follows = one.follows
     return {
         "kind": kind_of(one.statement) if one.statement is not None else "",
         "start": one.start,
@@ -52,6 +53,13 @@ def _tell(one: CheckedStatement) -> dict[str, Any]:
         "columns": None
         if columns is None
         else [{"name": name, "type": kind} for name, kind in columns],
+        "follows": None
+        if follows is None
+        else {
+            "database": follows.table.database,
+            "table": follows.table.name,
+            "columns": list(follows.columns),
+        },
     }
 
 

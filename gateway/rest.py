@@ -29,6 +29,9 @@ from penstock.runtime.clock import Clock
 from penstock.sql.vocabulary import vocabulary
 
 ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
+#: by what Accept names; JSON is what is not asked for
+_FORMS = {ARROW: answers.to_arrow, PARQUET: answers.to_parquet}
 
 
 class SqlRoutes:
@@ -125,12 +128,11 @@ class SqlRoutes:
         )
         answer = await self._executor.run(wanted["sql"], context)
         told = notices.headers(context.notices)
-        if ARROW in request.headers.get("Accept", ""):
-            return web.Response(
-                body=await asyncio.to_thread(answers.to_arrow, answer),
-                content_type=ARROW,
-                headers=told,
-            )
+        accepted = request.headers.get("Accept", "")
+        for form, make in _FORMS.items():
+            if form in accepted:
+                body_made = await asyncio.to_thread(make, answer)
+                return web.Response(body=body_made, content_type=form, headers=told)
         data = await _render(answer, context.notices, tz, False, None)
         return web.Response(
             body=data, content_type="application/json", charset="utf-8", headers=told

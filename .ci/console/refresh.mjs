@@ -13,7 +13,7 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const TARGET = join(HERE, "../../gateway/console/vendor");
-const BUNDLES = ["preact", "codemirror", "dagre", "uplot"];
+const BUNDLES = ["preact", "codemirror", "dagre", "uplot", "arrow"];
 
 /** The npm package that a file of node_modules belongs to. */
 function packageOf(path) {
@@ -25,17 +25,21 @@ function aboutOf(name) {
   return JSON.parse(readFileSync(join(HERE, "node_modules", name, "package.json")));
 }
 
-/** *name* and all that it needs: a package may hold those in its own file already. */
+/** *name* and all that it needs: a package may hold those in its own file already, but for types. */
 function withNeeds(name) {
-  return [name, ...Object.keys(aboutOf(name).dependencies ?? {}).flatMap(withNeeds)];
+  const needs = Object.keys(aboutOf(name).dependencies ?? {}).filter((one) => !one.startsWith("@types/"));
+  return [name, ...needs.flatMap(withNeeds)];
 }
 
 function describe(name) {
   const folder = join(HERE, "node_modules", name);
   const { version, license } = aboutOf(name);
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  if (!file) throw new Error(`${name} has no licence file`);
-  return { name, version, license, text: readFileSync(join(folder, file), "utf8").trim() };
+  const files = readdirSync(folder);
+  const licence = files.find((entry) => /^licen[cs]e/i.test(entry));
+  if (!licence) throw new Error(`${name} has no licence file`);
+  const notices = files.filter((entry) => /^notice/i.test(entry));
+  const texts = [licence, ...notices].map((file) => readFileSync(join(folder, file), "utf8").trim());
+  return { name, version, license, text: texts.join("\n\n") };
 }
 
 async function bundle(name) {

@@ -14,8 +14,10 @@ from gateway import http
 from gateway.ddl.streams import StreamDefinitions
 from gateway.information.scope import SCHEMA, is_own
 from gateway.intake import database_of
+from gateway.known_selects import opens_windows
 from gateway.parsing import parse_apart
 from gateway.statements.context import RequestContext
+from gateway.statements.following import FollowedStream, bind_columns, find_stream
 from gateway.statements.mistakes import shift_up
 from gateway.statements.permissions import Permissions
 from gateway.statements.queries import EXPLAIN, ReadStatements
@@ -42,6 +44,8 @@ class CheckedStatement:
     mistake: PenstockError | None = None
     #: name and type of each column of a SELECT, where they are known
     columns: list[tuple[str, str]] | None = None
+    #: what a page follows for a SELECT from a stream, which is no query
+    follows: FollowedStream | None = None
 
 
 class StatementChecker:
@@ -90,6 +94,9 @@ class StatementChecker:
             if isinstance(statement, st.UseDatabase):
                 return one, replace(context, database=self._find_database(statement.name))
             if isinstance(statement, st.Query):
+                follows = self._find_followed(statement, context)
+                if follows is not None:
+                    return replace(one, follows=follows), context
                 one = replace(one, columns=await self._columns_of(statement, context))
             else:
                 await self._check_other(statement, context)
@@ -101,6 +108,24 @@ class StatementChecker:
 
     def _find_database(self, name: str) -> str:
         return SCHEMA if is_own(name) else database_of(self._catalog(), name).name
+
+    def _find_followed(self, statement: st.Query, context: RequestContext) -> FollowedStream | None:
+        """Return what a SELECT from a stream alone follows; None: it is another query.
+
+        Raises:
+            AuthError: the user may not read the stream's result.
+            SqlSemanticError: it wants more than columns.
+        """
+        if opens_windows(statement.query):
+            return None
+        catalog = self._catalog()
+        stream = find_stream(statement, context.database, catalog)
+        if stream is None:
+            return None
+        target = stream.plan.target
+        table = catalog.table_by_id(target.table_id) if target.stored else None
+        self._permissions.require_sight_of_result(context.user, stream, table)
+        return bind_columns(statement, stream, table)
 
     async def _columns_of(
         self, statement: st.Query, context: RequestContext

@@ -9,7 +9,7 @@ from gateway.intake import WriteIntake
 from gateway.rights import Asked, Need, needs
 from gateway.statements.context import RequestContext
 from penstock.auth.access import Access
-from penstock.catalog.model import Database, Right
+from penstock.catalog.model import Database, Right, StreamEntry, Table
 from penstock.catalog.principals import Object
 from penstock.catalog.view import Catalog
 from penstock.errors import AuthError, CatalogError
@@ -39,6 +39,10 @@ class Permissions:
         )
         for need in needs(statement, asked):
             await self._require(need, context.user, catalog)
+
+    def require_sight_of_result(self, user: str, stream: StreamEntry, table: Table | None) -> None:
+        """Raise AuthError unless *user* may read what *stream* makes: its result, if it has one."""
+        self._access.require(user, "READ", table or stream, f"{stream.database}.{stream.name}")
 
     async def _require(self, need: Need, user: str, catalog: Catalog) -> None:
         access = self._access

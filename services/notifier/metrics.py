@@ -20,6 +20,16 @@ class HubMetrics:
             ["kind"],
             registry=registry,
         )
+        self.decoded = Counter(
+            "penstock_notifier_rows_decoded",
+            "Rows decoded for clients, however many of them get those",
+            registry=registry,
+        )
+        self.written = Counter(
+            "penstock_notifier_rows_written",
+            "Rows written as JSON for clients, however many of them get those",
+            registry=registry,
+        )
         self.delay = Histogram(
             "penstock_notifier_delay_seconds",
             "From the newest record of a message in the log until it is sent",

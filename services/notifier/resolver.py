@@ -18,7 +18,12 @@ from penstock.errors import AuthError, CatalogError, PenstockError
 from penstock.feeds.cursor import Cursor, TokenError
 from penstock.feeds.feed import Feed, Feeds
 from penstock.repartition import readers
-from services.notifier.subscription import EventSubscription, RowForm, RowSubscription
+from services.notifier.subscription import (
+    EventSubscription,
+    RowForm,
+    RowSubscription,
+    WorkCount,
+)
 
 #: rows of a message that a subscription can be limited to
 _MOST_ROWS = 10_000
@@ -44,10 +49,21 @@ class ResolvedSubscription:
 class SubscriptionResolver:
     """Event loop only."""
 
-    def __init__(self, catalog: CatalogReader, access: Access, feeds: Feeds) -> None:
+    def __init__(
+        self,
+        catalog: CatalogReader,
+        access: Access,
+        feeds: Feeds,
+        work: WorkCount | None = None,
+    ) -> None:
+        """
+        Args:
+            work: told of the rows that are decoded and written.
+        """
         self._catalog = catalog
         self._access = access
         self._feeds = feeds
+        self._work = work
 
     async def resolve(self, request: dict[str, Any], user: str) -> ResolvedSubscription:
         """Resolve what *user* asks for. Raises PenstockError."""
@@ -90,7 +106,7 @@ class SubscriptionResolver:
             tables = [request["_child"]]
         feed, cursor = await self._place(request, table)
         subscription = RowSubscription(
-            cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables, form
+            cursor, lambda: self._catalog.catalog.table_by_id(table.id), tables, form, self._work
         )
         return ResolvedSubscription(feed, subscription, subject)
 

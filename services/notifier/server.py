@@ -51,6 +51,7 @@ from services.notifier.resolver import (
     parse_request,
 )
 from services.notifier.settings import NotifierSettings
+from services.notifier.subscription import WorkCount
 
 log = get(__name__)
 
@@ -91,10 +92,11 @@ class Hub:
         )
         self._open = Open(0)
         self._access = Access(lambda: catalog.catalog, settings.user)
-        self._resolver = SubscriptionResolver(catalog, self._access, self._feeds)
+        self._metrics = HubMetrics(health.registry)
+        work = WorkCount(self._metrics.decoded.inc, self._metrics.written.inc)
+        self._resolver = SubscriptionResolver(catalog, self._access, self._feeds, work)
         self._callers: weakref.WeakKeyDictionary[ServerConnection, HubCaller]
         self._callers = weakref.WeakKeyDictionary()
-        self._metrics = HubMetrics(health.registry)
 
     def hear(self, changes: list[Changed]) -> None:
         """The catalog has changed. A topic may have ended: nothing comes there that would wake who

@@ -56,6 +56,16 @@ class RowForm:
 
 
 @dataclass(frozen=True)
+class WorkCount:
+    """Told of the rows that are decoded and written: once for all who follow them. From any
+    thread.
+    """
+
+    decoded: Callable[[int], None] = lambda rows: None
+    written: Callable[[int], None] = lambda rows: None
+
+
+@dataclass(frozen=True)
 class _Rows:
     """The rows of one table in a slice, decoded once for all who listen. `at` is each line's
     record, counted in the slice.
@@ -76,10 +86,12 @@ class RowSubscription:
         table: Callable[[], Table | None],
         tables: Sequence[str] | None = None,
         form: RowForm | None = None,
+        work: WorkCount | None = None,
     ) -> None:
         """`table` gives the present definition: columns added while subscribed show up by
         themselves.
         """
+        self._work = work or WorkCount()
         self.cursor = cursor
         self._form = form or RowForm()
         self._table = table
@@ -95,7 +107,7 @@ class RowSubscription:
         if table is None:
             return None
         key = (table.id, table.schema_ids)
-        found = piece.share(("rows", *key), lambda: _decode(piece, table))
+        found = piece.share(("rows", *key), lambda: self._decode(piece, table))
         offsets = piece.batch.offsets
         had = [
             record
@@ -116,11 +128,20 @@ class RowSubscription:
             return None
         form = self._form
         if whole:
-            text = piece.share(("text", form, *key), lambda: _text(rows, form))
+            text = piece.share(("text", form, *key), lambda: self._write(rows))
         else:
-            text = _text(rows, form)
+            text = self._write(rows)
         count = form.count_of(rows.height)
         return SubscriberMessage("rows", text, count, rows.height - count)
+
+    def _decode(self, piece: Slice, table: Table) -> _Rows:
+        found = _decode(piece, table)
+        self._work.decoded(found.rows.height)
+        return found
+
+    def _write(self, rows: pl.DataFrame) -> str:
+        self._work.written(self._form.count_of(rows.height))
+        return _text(rows, self._form)
 
 
 def _text(rows: pl.DataFrame, form: RowForm) -> str:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
+from gateway.answers import TYPE_KEY, to_arrow, to_tdengine
 from gateway.console.static_files import packaged
 from tests.console.conftest import Visit
 
-#: evaluates a text in a module's names, and gives what JSON can hold
-_CALL = """async ([module, code]) => {
-    const names = await import(module);
+#: evaluates a text in a module's names and `load`, and gives what JSON can hold
+_CALL = """async ([base, module, code]) => {
+    const names = { ...await import(base + module), load: (path) => import(base + path) };
     return new Function(...Object.keys(names), `return ${code}`)(...Object.values(names));
 }"""
 Call = Callable[[str, str], Any]
@@ -27,7 +33,7 @@ def call(browser: Any, files_url: str) -> Any:
     page = context.new_page()
     page.goto(f"{files_url}/console/{packaged().version}/vendor/LICENSES.txt")
     base = f"{files_url}/console/{packaged().version}/app/"
-    yield lambda module, code: page.evaluate(_CALL, [base + module, code])
+    yield lambda module, code: page.evaluate(_CALL, [base, module, code])
     context.close()
 
 
@@ -63,7 +69,8 @@ def test_small_numbers_stay_numbers_and_long_ones_are_no_texts(call: Call) -> No
 def test_fields_of_csv_are_quoted_where_they_must_be(call: Call) -> None:
     text = call(
         "core/format.js",
-        """csv([{name: "a"}, {name: "b,c"}], [[1n, null], ["", 'say "x"'], ["two\\nlines", true]])""",
+        """[...csv([{name: "a"}, {name: "b,c"}],
+            [[1n, null], ["", 'say "x"'], ["two\\nlines", true]])].join("")""",
     )
     assert text == 'a,"b,c"\r\n1,\r\n"","say ""x"""\r\n"two\nlines",true\r\n'
 
@@ -451,3 +458,176 @@ def test_without_a_mesh_the_page_says_so(visit: Callable[..., Visit], files_url:
     one.page.get_by_label("Password").fill("x")
     one.page.get_by_role("button", name="Log in").click()
     one.page.get_by_role("alert").get_by_text("HTTP 404").wait_for()
+
+
+#: what becomes of cells, so that those of JSON and of Arrow can be compared as texts
+SHOWN = "(v) => v === null ? 'NULL' : typeof v === 'object' ? JSON.stringify(v, big) : String(v)"
+BIG = "const big = (_, v) => (typeof v === 'bigint' ? String(v) : v);"
+
+
+def arrow_of(answer: pa.Table) -> str:
+    """Return an expression for the bytes of an answer in Arrow."""
+    text = base64.b64encode(to_arrow(answer)).decode()
+    return f"Uint8Array.from(atob('{text}'), (c) => c.charCodeAt(0))"
+
+
+def all_types() -> pa.Table:
+    """Return values of each type that an answer can have, extremes and NULL among them."""
+    whole = {
+        name: pa.array([low, None, high], kind)
+        for name, kind, low, high in (
+            ("i8", pa.int8(), -128, 127),
+            ("i16", pa.int16(), -32768, 32767),
+            ("i32", pa.int32(), -(2**31), 2**31 - 1),
+            ("i64", pa.int64(), -(2**63), 2**63 - 1),
+            ("u8", pa.uint8(), 0, 255),
+            ("u16", pa.uint16(), 0, 65535),
+            ("u32", pa.uint32(), 0, 2**32 - 1),
+            ("u64", pa.uint64(), 2**53 + 1, 2**64 - 1),
+        )
+    }
+    times = {
+        f"t_{unit}": pa.array(
+            [-1, None, 1_772_355_605_000_000_001 // scale], pa.timestamp(unit, "UTC")
+        )
+        for unit, scale in (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
+    }
+    decimals = {
+        "d": pa.array([Decimal("-0.05"), None, Decimal("9999999.90")], pa.decimal128(9, 2)),
+        "d38": pa.array([Decimal(-(10**38) + 1), None, Decimal(10**37)], pa.decimal128(38, 0)),
+        "d10": pa.array([Decimal("0E-10"), None, Decimal("1E-10")], pa.decimal128(20, 10)),
+    }
+    others = {
+        "f": pa.array([0.1, None, 16777216.0], pa.float32()),
+        "f_small": pa.array([1.17549435e-38, 3.4028235e38, -5.877e-39], pa.float32()),
+        "g": pa.array([0.1 + 0.2, None, 5e-324], pa.float64()),
+        "b": pa.array([True, None, False]),
+        "s": pa.array(["", None, "z\u00e4hl \U0001f600\n"], pa.large_string()),
+        "s_small": pa.array(["a", "b", None], pa.string()),
+        "x": pa.array([b"", None, b"\x00\xff"], pa.large_binary()),
+        "day": pa.array([date(1969, 12, 31), None, date(2026, 11, 27)]),
+        "none": pa.nulls(3),
+        "j": pa.array(['{"a": 9007199254740993}', None, "[1.5, null]"], pa.large_string()),
+    }
+    columns = whole | times | decimals | others
+    fields = [
+        pa.field(name, array.type, metadata={TYPE_KEY: b"JSON"} if name == "j" else None)
+        for name, array in columns.items()
+    ]
+    made = pa.Table.from_arrays(list(columns.values()), schema=pa.schema(fields))
+    return pa.concat_tables([made.slice(0, 2), made.slice(2)])
+
+
+def test_cells_of_arrow_are_those_of_json(call: Call) -> None:
+    table = all_types()
+    text = json.dumps(to_tdengine(table).decode())
+    code = f"""(async () => {{
+        {BIG}
+        const {{ parseExact }} = await load("core/exact.js");
+        const show = {SHOWN};
+        const {{ columns, rows }} = readAnswer({arrow_of(table)});
+        const told = parseExact({text});
+        const cells = (rows) => [...rows].map((row) => row.map(show));
+        return [
+            [columns.map(({{ name, type }}) => [name, type]), cells(rows), show(rows.at(2)[3])],
+            [told.column_meta.map(([name, type]) => [name, type]), cells(told.data), "9223372036854775807"],
+        ];
+    }})()"""
+    found, wanted = call("core/arrow_rows.js", code)
+    assert found == wanted
+
+
+def test_rows_of_arrow_are_ordered_as_those_of_json(call: Call) -> None:
+    table = all_types()
+    text = json.dumps(to_tdengine(table).decode())
+    code = f"""(async () => {{
+        const {{ parseExact }} = await load("core/exact.js");
+        const {{ orderBy }} = await load("parts/grid_order.js");
+        const {{ columns, rows }} = readAnswer({arrow_of(table)});
+        const told = parseExact({text}).data;
+        const order = (rows) => columns.flatMap(({{ type }}, at) =>
+            [false, true].map((down) => [at, ...orderBy(rows, at, type, down)]));
+        return [order(rows), order(told)];
+    }})()"""
+    found, wanted = call("core/arrow_rows.js", code)
+    assert found == wanted
+
+
+def test_an_answer_of_arrow_may_have_no_rows_and_texts_of_views(call: Call) -> None:
+    code = """(() => {
+        const { columns, rows } = readAnswer(%s);
+        return [columns, rows.length, [...rows], rows.at(0) ?? null, rows.slice(0, 9)];
+    })()"""
+    empty = pa.table({"n": pa.array([], pa.int64())})
+    assert call("core/arrow_rows.js", code % arrow_of(empty)) == [
+        [{"name": "n", "type": "BIGINT"}],
+        0,
+        [],
+        None,
+        [],
+    ]
+    views = pa.table({"s": pa.array(["short", "longer than twelve bytes"], pa.string_view())})
+    assert call("core/arrow_rows.js", code % arrow_of(views))[2] == [
+        ["short"],
+        ["longer than twelve bytes"],
+    ]
+
+
+def test_a_million_rows_of_arrow_are_sorted_and_written(call: Call) -> None:
+    count = 1_000_000
+    n = pl.int_range(count, eager=True)
+    table = pl.DataFrame({"n": n * 7919 % count, "s": (n % 1000).cast(pl.String)}).to_arrow()
+    call("core/arrow_rows.js", "0")
+    code = f"""(async () => {{
+        const {{ orderBy }} = await load("parts/grid_order.js");
+        const {{ csv }} = await load("core/format.js");
+        const {{ columns, rows }} = readAnswer({arrow_of(table)});
+        const times = [performance.now()];
+        const byNumber = orderBy(rows, 0, "BIGINT", true);
+        times.push(performance.now());
+        const byText = orderBy(rows, 1, "VARCHAR", false);
+        times.push(performance.now());
+        let characters = 0;
+        for (const part of csv(columns, rows)) characters += part.length;
+        times.push(performance.now());
+        return {{
+            ends: [byNumber[0], byNumber.at(-1)].map((place) => String(rows.at(place)[0])),
+            texts: [rows.at(byText[0])[1], rows.at(byText.at(-1))[1]],
+            characters,
+            took: times.slice(1).map((time, at) => Math.round(time - times[at])),
+        }};
+    }})()"""
+    found = call("core/arrow_rows.js", code)
+    print(f"a million rows: numbers, texts sorted and CSV written in {found['took']} ms")
+    assert found["ends"] == [str(count - 1), "0"]
+    assert found["texts"] == ["0", "999"]
+    assert found["characters"] == len(table.to_pandas().to_csv(index=False)) + count + 1
+
+
+def test_only_what_reads_is_run_again(call: Call) -> None:
+    text = "USE d; INSERT INTO t VALUES ('\U0001f600'); SELECT 1; "
+    statements = [
+        {"kind": kind, "start": text.index(word), "end": text.index(word) + length}
+        for kind, word, length in (
+            ("USE", "USE", 5),
+            ("INSERT", "INSERT", 27),
+            ("SELECT", "SELECT", 8),
+        )
+    ]
+    module = "pages/sql/again.js"
+    again = f"readingAgain({json.dumps(text)}, {json.dumps(statements)})"
+    assert call(module, again) == "USE d;\nSELECT 1"
+    assert call(module, f"readingAgain({json.dumps(text)}, {json.dumps(statements[:2])})") is None
+    assert call(module, "readingAgain('', [])") is None
+
+
+def test_a_followed_stream_has_the_columns_that_were_named(call: Call) -> None:
+    columns = [{"name": name} for name in ("tbname", "ts", "v", "site")]
+    subject = {"columns": columns, "time": "ts", "numbers": ["v"], "groups": ["tbname", "site"]}
+    code = f"narrowed({json.dumps(subject)}, ['site', 'v', 'gone'])"
+    assert call("pages/live/subject.js", code) == {
+        "columns": [{"name": "site"}, {"name": "v"}],
+        "time": "ts",
+        "numbers": [],
+        "groups": ["site"],
+    }

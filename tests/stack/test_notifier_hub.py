@@ -128,6 +128,34 @@ def test_a_hundred_subscribers_get_everything(mesh_kit: Kit) -> None:
             s.close()
 
 
+def test_a_hundred_followers_cost_one_pass(mesh_kit: Kit) -> None:
+    """What a hundred followers of one table get is decoded once and written as JSON once."""
+    database = mesh_kit.database()
+    table = mesh_kit.table(database)
+    names = [f"d{i}" for i in range(10)]
+    rounds = 30
+    with ThreadPoolExecutor(100) as pool:
+        listeners = list(
+            pool.map(
+                lambda _: mesh_kit.subscribe(f"{database}.meters", limit=200, exact=True),
+                range(100),
+            )
+        )
+        counters = ("decoded", "written")
+        before = [mesh_kit.metric(f"penstock_notifier_rows_{c}_total") for c in counters]
+        waiting = [pool.submit(take, one, rounds * len(names), 60) for one in listeners]
+        for v in range(rounds):
+            mesh_kit.rows(table, names, v)
+        got = sum(len(one.result(60)) for one in waiting)
+        after = [mesh_kit.metric(f"penstock_notifier_rows_{c}_total") for c in counters]
+        for one in listeners:
+            one.close()
+    decoded, written = (int(b - a) for a, b in zip(before, after, strict=True))
+    print(f"100 followers got {got} rows; the notifier decoded {decoded} and wrote {written}")
+    assert got == 100 * rounds * len(names)
+    assert decoded == written == rounds * len(names)
+
+
 def test_a_slow_client_hurts_nobody_and_misses_nothing(mesh_kit: Kit) -> None:
     database = mesh_kit.database()
     table = mesh_kit.table(database)

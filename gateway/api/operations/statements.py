@@ -35,7 +35,7 @@ from gateway.api.shapes import (
     refer,
 )
 from gateway.http import STATUS
-from gateway.rest import ARROW
+from gateway.rest import ARROW, PARQUET
 
 TAG = "statements"
 ABOUT = "Statements of SQL."
@@ -101,6 +101,14 @@ SHAPES: dict[str, Shape] = {
             "columns": described(
                 either(array(_NAMED_TYPE), {"type": "null"}),
                 "Of a SELECT that is right; null where only its answer tells them.",
+            ),
+            "follows": described(
+                either(
+                    record({"database": TEXT, "table": TEXT, "columns": array(TEXT)}),
+                    {"type": "null"},
+                ),
+                "The result of a stream, and its columns, where a SELECT is from a stream alone: "
+                "a page follows it over /v1/follow, no query answers it.",
             ),
         }
     ),
@@ -199,6 +207,7 @@ OPERATIONS: Operations = {
                 {
                     JSON: refer("Result"),
                     ARROW: described({}, "An Arrow IPC stream, where Accept names this type."),
+                    PARQUET: described({}, "A Parquet file, where Accept names this type."),
                 },
                 (NOTICE,),
             )

@@ -1,5 +1,6 @@
 // Values as people read them, and as files hold them.
 
+const LINES_AT_ONCE = 10_000;
 const GROUPED = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
@@ -45,11 +46,17 @@ function exactNumbers(_, value) {
   return typeof value === "bigint" ? JSON.rawJSON?.(String(value)) ?? String(value) : value;
 }
 
-/** Lines of CSV as RFC 4180 has them; NULL is an empty field, an empty text is "". */
-export function csv(columns, rows) {
-  const lines = [columns.map(({ name }) => csvField(name)).join(",")];
-  for (const row of rows) lines.push(row.map(csvField).join(","));
-  return lines.join("\r\n") + "\r\n";
+/** Parts of a CSV file as RFC 4180 has it; NULL is an empty field, an empty text is "". */
+export function* csv(columns, rows) {
+  let lines = [columns.map(({ name }) => csvField(name)).join(",")];
+  for (const row of rows) {
+    lines.push(row.map(csvField).join(","));
+    if (lines.length >= LINES_AT_ONCE) {
+      yield lines.join("\r\n") + "\r\n";
+      lines = [];
+    }
+  }
+  if (lines.length > 0) yield lines.join("\r\n") + "\r\n";
 }
 
 function csvField(value) {

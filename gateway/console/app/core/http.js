@@ -19,17 +19,22 @@ export function onLoggedOut(listener) {
 }
 
 /** Send *body* as JSON, or GET without one; return the answer's JSON. */
-export async function ask(path, body, { signal } = {}) {
+export async function ask(path, body, options) {
+  return parseExact(await (await send(path, body, options)).text());
+}
+
+/** Send *body* as JSON, or GET without one; return the answer, which is a good one. */
+export async function send(path, body, { signal, accept } = {}) {
   const headers = { "X-Requested-With": "penstock-console" };
+  if (accept) headers.Accept = accept;
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     Object.assign(options, { method: "POST", body: JSON.stringify(body) });
   }
   const answer = await reach(path, options);
-  const text = await answer.text();
-  if (answer.ok) return parseExact(text);
-  const error = new RequestError(faultOf(text, answer), answer.status);
+  if (answer.ok) return answer;
+  const error = new RequestError(faultOf(await answer.text(), answer), answer.status);
   if (answer.status === 401 && path !== "/v1/login") whenLoggedOut(error);
   throw error;
 }

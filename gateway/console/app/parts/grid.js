@@ -4,6 +4,7 @@ import { announce } from "../core/live.js";
 import { orderBy } from "./grid_order.js";
 import { GridView, edgesFor } from "./grid_view.js";
 
+/** @param rows arrays of cells, or `ArrowRows` */
 export function Grid({ columns, rows, label }) {
   const sort = useSignal(null);
   const edges = useMemo(() => edgesFor(columns, rows), [columns, rows]);
@@ -16,7 +17,7 @@ export function Grid({ columns, rows, label }) {
     announce(sort.value ? `Sorted by ${columns[at].name}` : "In the order of the answer");
   }
   return html`<${GridView} columns=${columns} edges=${edges} count=${rows.length} label=${label}
-    rowAt=${(place) => rows[order ? order[place] : place]} sort=${sort.value} sortBy=${sortBy} />`;
+    rowAt=${(place) => rows.at(order ? order[place] : place)} sort=${sort.value} sortBy=${sortBy} />`;
 }
 
 function ordered(rows, columns, sort) {

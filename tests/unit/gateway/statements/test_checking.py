@@ -78,6 +78,53 @@ async def test_a_select_tells_its_columns(checked: Checked) -> None:
     ]
 
 
+async def test_a_select_from_a_stream_tells_what_is_followed(checked: Checked) -> None:
+    checked.gateway.define(
+        "CREATE STREAM tens INTO r AS"
+        " SELECT _wstart, avg(a) AS mean FROM met PARTITION BY site INTERVAL(10s)"
+    )
+    (one,) = await checked.check("SELECT * FROM tens", database="D")
+    assert one.mistake is None and one.follows is not None and one.columns is None
+    assert (one.follows.table.database, one.follows.table.name) == ("d", "r")
+    result = one.follows.table
+    own = [column.name for column in (*result.columns, *result.tags)]
+    assert one.follows.columns == ("tbname", *own) and own[:2] == ["_wstart", "mean"]
+    _, two = await checked.check("USE d; SELECT Mean, `tbname`, mean FROM D.Tens;")
+    assert two.follows is not None and two.follows.columns == ("mean", "tbname")
+    (table,) = await checked.check("SELECT * FROM r")
+    assert table.follows is None and table.columns is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("SELECT other FROM tens", "E_UNKNOWN_COLUMN"),
+        ("SELECT mean AS m FROM tens", "E_UNSUPPORTED_QUERY"),
+        ("SELECT avg(mean) FROM tens", "E_UNSUPPORTED_QUERY"),
+        ("SELECT mean FROM tens WHERE mean > 1", "E_UNSUPPORTED_QUERY"),
+        ("SELECT mean FROM tens LIMIT 1", "E_UNSUPPORTED_QUERY"),
+        ("SELECT DISTINCT mean FROM tens", "E_UNSUPPORTED_QUERY"),
+        ("SELECT mean FROM tens INTERVAL(1m)", "E_UNSUPPORTED_QUERY"),
+    ],
+)
+async def test_a_stream_is_followed_by_columns_alone(
+    checked: Checked, text: str, code: str
+) -> None:
+    checked.gateway.define(
+        "CREATE STREAM tens INTO r AS SELECT _wstart, avg(a) AS mean FROM p INTERVAL(10s)"
+    )
+    assert (await checked.mistake(text))["code"] == code
+
+
+async def test_who_may_not_read_a_result_does_not_learn_what_follows_it(checked: Checked) -> None:
+    checked.gateway.define(
+        "CREATE STREAM tens INTO r AS SELECT _wstart, avg(a) AS mean FROM p INTERVAL(10s);"
+        " CREATE USER ann PASS 'Some-w0rds!'"
+    )
+    mistake = await checked.mistake("SELECT nothing FROM tens", user="ann")
+    assert mistake["code"] == "E_FORBIDDEN" and "mean" not in str(mistake)
+
+
 async def test_a_select_over_lists_tells_them_too(checked: Checked) -> None:
     found = await checked.columns(
         "SELECT stream_name, count(*) AS n FROM information_schema.ins_streams GROUP BY 1"

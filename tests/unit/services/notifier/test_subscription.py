@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import polars as pl
 import pytest
@@ -14,7 +15,12 @@ from penstock.records import ControlRecord, encode
 from penstock.sql.plan import Column
 from penstock.types import ColumnType
 from services.notifier import subscription
-from services.notifier.subscription import EventSubscription, RowForm, RowSubscription
+from services.notifier.subscription import (
+    EventSubscription,
+    RowForm,
+    RowSubscription,
+    WorkCount,
+)
 
 from .kit import entry, event, piece, record
 
@@ -209,3 +215,20 @@ def test_a_hundred_with_one_limit_have_rows_written_once(
     form = RowForm(limit=1)
     told = [RowSubscription(Cursor({0: 0}), meters, None, form).take(part) for _ in range(100)]
     assert len(written) == 1 and len({m.payload for m in told if m is not None}) == 1
+
+
+def test_work_for_a_hundred_is_counted_once() -> None:
+    done = {"decoded": 0, "written": 0}
+
+    def add(name: str, rows: int) -> None:
+        done[name] += rows
+
+    work = WorkCount(partial(add, "decoded"), partial(add, "written"))
+    part = piece([value(["d1", "d2", "d3"])])
+    form = RowForm(limit=2, exact=True)
+    followers = [RowSubscription(Cursor({0: 0}), meters, None, form, work) for _ in range(100)]
+    assert all(one.take(part) is not None for one in followers)
+    assert done == {"decoded": 3, "written": 2}
+    # who wants some child tables only has rows of its own written, from those decoded before
+    assert RowSubscription(Cursor({0: 0}), meters, ["d1"], form, work).take(part) is not None
+    assert done == {"decoded": 3, "written": 3}

@@ -14,10 +14,11 @@ import { Past } from "./past.js";
 const DRAW_MS = 250;
 const OP = { name: "op", type: "VARCHAR" };
 
-export function Followed({ subject }) {
+/** @param stopped true: nothing comes any more, and what came stays */
+export function Followed({ subject, stopped = false }) {
   const columns = useMemo(() => [OP, ...subject.columns], []);
   const box = useRef(null);
-  const one = useFollowed(subject);
+  const one = useFollowed(subject, stopped);
   const { arrivals, past } = one.held;
   const here = arrivals.rows.length;
   const total = here + (past?.total ?? 0);
@@ -34,7 +35,7 @@ export function Followed({ subject }) {
   }
   return html`
     <${Fault} fault=${one.fault.value} />
-    <${Figures} one=${one} total=${total} toTop=${toTop} />
+    <${Figures} one=${one} total=${total} toTop=${toTop} stopped=${stopped} />
     <${Missing} arrivals=${arrivals} load=${one.load} />
     <${LineChoice} subject=${subject} columns=${columns} rows=${[...arrivals.rows, ...sample]} drawn=${one.drawn.value} />
     ${!past && html`<p>Counting rows …</p>`}
@@ -49,8 +50,8 @@ function edgesOf(columns, rows) {
   return edgesFor(columns, rows.map(([, ...row]) => ["upsert", ...row]));
 }
 
-/** Follow a table while the component is on the screen. */
-function useFollowed(subject) {
+/** Follow a table while the component is on the screen, until it is stopped. */
+function useFollowed(subject, stopped) {
   const held = useRef({ arrivals: new Arrivals(), past: null, looked: [0, 0] });
   const state = useSignal("waiting");
   const fault = useSignal(null);
@@ -59,6 +60,7 @@ function useFollowed(subject) {
   const loading = useSignal(false);
   const drawn = useSignal(0);
   const load = useRef(() => {});
+  const stop = useRef(() => {});
   useEffect(() => {
     let ended = false;
     let counting = null;
@@ -80,7 +82,8 @@ function useFollowed(subject) {
       counting = null;
       drawn.value += 1;
     };
-    const stop = listen(subject, { held: held.current, state, fault, load: () => load.current() });
+    if (stopped) load.current();
+    else stop.current = listen(subject, { held: held.current, state, fault, load: () => load.current() });
     const timer = setInterval(() => {
       const { arrivals } = held.current;
       if (arrivals.waiting.length === 0) return;
@@ -90,11 +93,14 @@ function useFollowed(subject) {
     return () => {
       ended = true;
       clearInterval(timer);
-      stop();
+      stop.current();
       counting?.close();
       held.current.past?.close();
     };
   }, []);
+  useEffect(() => {
+    if (stopped) stop.current();
+  }, [stopped]);
   return { held: held.current, state, fault, paused, scrolled, drawn, load: () => load.current() };
 }
 
@@ -113,18 +119,18 @@ function listen(subject, { held, state, fault, load }) {
   return following.stop;
 }
 
-function Figures({ one, total, toTop }) {
+function Figures({ one, total, toTop, stopped }) {
   const { arrivals } = one.held;
   function pause() {
     one.paused.value = !one.paused.value;
     announce(one.paused.value ? "Paused" : "Resumed");
   }
   useCommands([{ name: "Pause or resume", run: pause }]);
-  const word = one.paused.value && one.state.value === "live" ? "paused" : one.state.value;
+  const word = stopped ? "stopped" : one.paused.value && one.state.value === "live" ? "paused" : one.state.value;
   return html`
     <div class="row">
       <${State} word=${word} />
-      <button onClick=${pause}>${one.paused.value ? "Resume" : "Pause"}</button>
+      ${!stopped && html`<button onClick=${pause}>${one.paused.value ? "Resume" : "Pause"}</button>`}
       <span class="figures">${count(arrivals.received)} received, <${Rate} arrivals=${arrivals} />; ${count(total)} shown</span>
       ${arrivals.waiting.length > 0 && html`<button onClick=${toTop}>Show ${count(arrivals.waiting.length)} new</button>`}
     </div>

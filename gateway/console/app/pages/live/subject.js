@@ -125,6 +125,15 @@ export function subjectOf({ database, table, path, fields, precision, whole }) {
   };
 }
 
+/** *subject* with some of its columns, in the order of their *names*. */
+export function narrowed(subject, names) {
+  const among = (list) => list.filter((name) => names.includes(name));
+  const columns = names.map((name) => subject.columns.find((column) => column.name === name)).filter(Boolean);
+  // a chart is over time
+  const numbers = names.includes(subject.time) ? among(subject.numbers) : [];
+  return { ...subject, columns, numbers, groups: among(subject.groups) };
+}
+
 function lower(text) {
   return quoteText(text.toLowerCase());
 }

@@ -103,7 +103,7 @@ function Toolbar({ tab, run, check }) {
   return html`
     <div class="row toolbar">
       ${state?.stop
-        ? html`<button class="danger" onClick=${state.stop}>Cancel</button>`
+        ? html`<button class="danger" onClick=${state.stop}>${state.subject ? "Stop" : "Cancel"}</button>`
         : html`<button class="main" onClick=${run}>Run</button>`}
       <select aria-label="Database" value=${tab.database} onChange=${choose}>
         <option value="">no database</option>
