@@ -85,6 +85,8 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("influxQueryFormV1", "POST", "/influxdb/v1/query?q=SHOW+DATABASES", {}, 200),
     ("influxBuckets", "GET", "/api/v2/buckets?name=plant&limit=1&offset=0", {}, 200),
     ("influxBucket", "GET", "/api/v2/buckets/0", {}, 404),
+    ("influxMakeBucket", "POST", "/api/v2/buckets", {"json": {"name": "made"}}, 201),
+    ("influxMakeBucket", "POST", "/api/v2/buckets", {"json": {"name": "plant"}}, 409),
     ("influxOrganisations", "GET", "/api/v2/orgs?org=mine", {}, 200),
     ("influxPing", "GET", "/ping", {}, 204),
     ("influxPingV1", "GET", "/influxdb/v1/ping", {}, 204),
