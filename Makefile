@@ -81,9 +81,9 @@ test-security: setup  ## attacks on a mesh: without a key, with few rights, from
 	@$(BIN)/pytest -q $(if $(filter 1,$(LONG)),,-m "not long") tests/security
 
 # the driver of the browser is no part of the environment: a mesh needs none
-test-console: setup  ## the console in a browser against a real mesh; skips by name without Debian's chromium
+test-console: setup  ## the console in a browser against a real mesh; skips by name without Debian's chromium [LONG=1]
 	@$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r .ci/console/requirements.lock
-	@$(BIN)/pytest -q tests/console
+	@$(BIN)/pytest -q $(if $(filter 1,$(LONG)),,-m "not long") tests/console
 
 test-clients: setup  ## clients of other databases against a mesh, each in an environment of its own; skips by name what no registry serves [ONLY=TEXT]
 	@$(BIN)/pytest -q $(if $(ONLY),-k "$(ONLY)") tests/clients
@@ -145,7 +145,7 @@ mesh-status: setup  ## health, ports, memory and restarts of each service of the
 nightly: test  ## everything, in its long and strict forms; hours
 	@PENSTOCK_NIGHTLY=1 $(BIN)/pytest -q tests/unit tests/stack tests/integration
 	@PENSTOCK_NIGHTLY=1 $(MAKE) --no-print-directory test-security LONG=1
-	@$(MAKE) --no-print-directory test-console
+	@$(MAKE) --no-print-directory test-console LONG=1
 	@$(MAKE) --no-print-directory test-clients
 	@$(MAKE) --no-print-directory fuzz SEED=$(shell date -u +%Y%m%d) CASES=20000
 	@$(MAKE) --no-print-directory fuzz-select SEED=$(shell date -u +%Y%m%d) CASES=20000

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import io
 import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from gateway.answers import Affected, table_of, to_arrow, to_tdengine
+from gateway.answers import Affected, table_of, to_arrow, to_parquet, to_tdengine
 from gateway.select import aware
 from penstock.types import ColumnType
 
@@ -134,3 +136,17 @@ def test_the_stores_types_come_through_its_client() -> None:
     table = pa.table([pa.array([0], pa.timestamp("ms")), ["x"]], schema=pa.schema(fields))
     body = json.loads(to_tdengine(aware(table)))
     assert body["column_meta"][1] == ["s", "VARCHAR", 16]
+
+
+def test_parquet_keeps_values_and_types() -> None:
+    table = pa.table(
+        {
+            "ts": pa.array([1, None], pa.timestamp("ns", "UTC")),
+            "d": pa.array([Decimal("1.50"), None], pa.decimal128(10, 2)),
+            "u": pa.array([2**64 - 1, None], pa.uint64()),
+            "x": pa.array([b"\x00", None], pa.large_binary()),
+        }
+    )
+    assert pq.read_table(io.BytesIO(to_parquet(table))).equals(table)
+    affected = pq.read_table(io.BytesIO(to_parquet(Affected(3))))
+    assert affected.to_pydict() == {"affected_rows": [3]}
