@@ -13,7 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -101,25 +101,7 @@ class SqlRoutes:
         return http.json_response(vocabulary())
 
     async def _query(self, request: web.Request) -> web.Response:
-        raw = await body(request)
-        wanted: dict[str, Any] = {"sql": raw.decode("utf-8", errors="replace")}
-        if request.content_type == "application/json":
-            try:
-                wanted = json.loads(raw)
-            except (ValueError, RecursionError) as wrong:
-                raise SchemaError(
-                    "the body is not JSON", code="E_BODY", detail=str(wrong)
-                ) from wrong
-        if (
-            not isinstance(wanted, dict)
-            or not isinstance(wanted.get("sql"), str)
-            or not wanted["sql"].strip()
-        ):
-            raise SchemaError(
-                "there is no statement",
-                code="E_BODY",
-                hint='send the text itself, or {"sql": "…"} as application/json',
-            )
+        wanted = _wanted(await body(request), request.content_type)
         tz = str(wanted.get("timezone") or request.query.get("tz") or "UTC")
         times.zone(tz)
         database = wanted.get("database") or request.query.get("db")
@@ -137,6 +119,24 @@ class SqlRoutes:
         return web.Response(
             body=data, content_type="application/json", charset="utf-8", headers=told
         )
+
+
+def _wanted(raw: bytes, content_type: str) -> dict[str, Any]:
+    """Return what a body asks for: `sql`, and what JSON has beside it. Raises SchemaError."""
+    wanted: Any = {"sql": raw.decode("utf-8", errors="replace")}
+    if content_type == "application/json":
+        try:
+            wanted = json.loads(raw)
+        except (ValueError, RecursionError) as wrong:
+            raise SchemaError("the body is not JSON", code="E_BODY", detail=str(wrong)) from wrong
+    text = wanted.get("sql") if isinstance(wanted, dict) else None
+    if not isinstance(text, str) or not text.strip():
+        raise SchemaError(
+            "there is no statement",
+            code="E_BODY",
+            hint='send the text itself, or {"sql": "…"} as application/json',
+        )
+    return cast(dict[str, Any], wanted)
 
 
 def _context(request: web.Request, database: str | None, tz: str) -> RequestContext:

@@ -132,7 +132,11 @@ def _wanted_bucket(data: bytes) -> tuple[str, int]:
     name = asked.get("name") if isinstance(asked, dict) else None
     if not isinstance(name, str):
         raise SchemaError('the body needs a "name"', code="E_BODY")
-    rules = asked.get("retentionRules") or []
+    return name, _seconds_to_keep(asked.get("retentionRules") or [])
+
+
+def _seconds_to_keep(rules: Any) -> int:
+    """Return how long rows stay by the rules of a bucket; 0: for ever. Raises SchemaError."""
     if not isinstance(rules, list) or len(rules) > 1 or not all(isinstance(r, dict) for r in rules):
         raise SchemaError("retentionRules is a list of one rule at most", code="E_BODY")
     seconds = rules[0].get("everySeconds", 0) if rules else 0
@@ -140,7 +144,7 @@ def _wanted_bucket(data: bytes) -> tuple[str, int]:
         raise SchemaError(
             "everySeconds is a whole number of seconds", code="E_BODY", hint="0 keeps rows for ever"
         )
-    return name, seconds
+    return seconds
 
 
 def _count(text: str | None, usual: int) -> int:

@@ -92,12 +92,7 @@ def _endpoint(given: Mapping[str, str]) -> str | None:
     variable = _TRACES if _TRACES in given else _BASE
     if variable not in given:
         return None
-    try:
-        parts = urlsplit(given[variable])
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or parts.username or parts.query or parts.fragment:
+    if not _is_address(given[variable]):
         # an address may have a password in it: it is not repeated
         raise ConfigError(
             f"{variable} is no address of a collector",
@@ -106,6 +101,16 @@ def _endpoint(given: Mapping[str, str]) -> str | None:
     if variable == _TRACES:
         return given[variable]
     return given[variable].rstrip("/") + _PATH
+
+
+def _is_address(text: str) -> bool:
+    """Tell if *text* is a URL of a machine and a path alone."""
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(usable) and not (parts.username or parts.query or parts.fragment)
 
 
 def _traces_variable(given: Mapping[str, str], what: str) -> str:
