@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.client.connection import Connection, connect
 from penstock.client.connection_options import ConnectionOptions
 from penstock.mesh.running import RunningMesh
-from tests.console.conftest import Visit
+from tests.console.conftest import SCREENS, Visit
 
 Open = Callable[..., Visit]
 #: a directory for pictures of the pages, such as docs/pictures; without it none are taken
@@ -65,6 +65,7 @@ def check_axe(one: Visit) -> None:
 
 
 def take_picture(one: Visit, name: str) -> None:
-    """Keep how the page looks now, where pictures are asked for."""
-    if PICTURES is not None:
+    """Keep how the page looks on a wide screen now, where pictures are asked for."""
+    width, height, _ = SCREENS["wide light"]
+    if PICTURES is not None and one.page.viewport_size == {"width": width, "height": height}:
         one.page.screenshot(path=Path(PICTURES) / f"console-{name}.png")
