@@ -47,6 +47,10 @@ def convert_casts(tree: exp.Expr, catalog: CatalogTables) -> exp.Expr:
     for operator in list(tree.find_all(exp.Operator)):
         operator.replace(_operator(operator))
     for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.upper() == "ALL" and len(call.expressions) == 1:
+            # over a list it is a call to the parser, which ANY is not
+            call.replace(exp.All(this=exp.Paren(this=call.expressions[0].copy())))
+            continue
         kind = call.name.lower().removeprefix("to_")
         if kind in _OBJECTS and kind != call.name.lower() and len(call.expressions) == 1:
             call.replace(_named(call.expressions[0], kind, catalog))

@@ -172,6 +172,8 @@ def _function_name(node: exp.Expr) -> str:
     if isinstance(node, exp.Case):
         return "case"
     session = _SESSION_NODES.get(type(node).__name__)
+    if isinstance(node, exp.GroupConcat):
+        return "string_agg"
     return session or (node.sql_name().lower() if isinstance(node, exp.Func) else "")
 
 

@@ -44,7 +44,7 @@ def test_an_empty_mesh_says_what_to_do_first(visit: Open, tmp_path: Path) -> Non
     with running_mesh(tmp_path) as mesh:
         one = enter(visit, mesh)
         steps = one.page.get_by_label("First steps")
-        steps.get_by_text("penstock demo").wait_for()
+        steps.get_by_text(re.compile(r"^penstock demo --url")).wait_for()
         steps.get_by_role("link", name="open SQL").click()
         one.page.get_by_role("tab", name="CREATE DATABASE plant").wait_for()
 

@@ -220,6 +220,16 @@ def test_psycopg_finds_types(catalog: Catalog) -> None:
             "SELECT pg_catalog.count(*) AS n FROM pg_namespace WHERE nspname = ANY('{d,x}'::text[])",
             {"n": 1},
         ),
+        (
+            "SELECT nspname = ALL('{d,x}'::text[]) AS x FROM pg_namespace WHERE nspname <> ALL"
+            " ('{pg_catalog,information_schema,penstock}'::text[]) AND nspname = 'd'",
+            {"x": False},
+        ),
+        (
+            "select string_agg(word, ',') from pg_catalog.pg_get_keywords()"
+            " where word <> ALL ('{a,abs}'::text[])",
+            {"string_agg": None},
+        ),
         ("WITH d AS (SELECT 1 AS a) SELECT a FROM d WHERE a OPERATOR(pg_catalog.=) 1", {"a": 1}),
     ],
 )
