@@ -98,6 +98,30 @@ def million(mesh: RunningMesh) -> str:
     return "million.t"
 
 
+def test_an_answer_with_times_and_numbers_has_a_chart(visit: Open, mesh: RunningMesh) -> None:
+    run(
+        mesh,
+        "CREATE DATABASE drawn",
+        "CREATE TABLE drawn.t (ts TIMESTAMP, v INT, site VARCHAR(8))",
+        f"INSERT INTO drawn.t VALUES ({T0 // 10**6}, 1, 'n') ({T0 // 10**6 + 1}, 2, 's')"
+        f" ({T0 // 10**6 + 2}, NULL, 's')",
+    )
+    one = enter(visit, mesh)
+    one.go("sql")
+    ask(one, "SELECT site FROM drawn.t")
+    grid_of(one)
+    assert one.page.get_by_role("button", name="Chart", exact=True).count() == 0
+    ask(one, "SELECT ts, v, site FROM drawn.t ORDER BY ts")
+    one.page.get_by_role("button", name="Chart", exact=True).click()
+    one.page.get_by_role("img", name="v", exact=True).wait_for()
+    one.page.get_by_label("A line for each").select_option("site")
+    one.page.get_by_role("img", name="v by site").wait_for()
+    lines = one.page.get_by_role("list", name="Lines").get_by_role("listitem")
+    assert [text.strip() for text in lines.all_inner_texts()] == ["n", "s"]
+    check_width(one)
+    check_axe(one)
+
+
 def test_a_million_rows_are_shown_sorted_and_saved(
     visit: Open, mesh: RunningMesh, million: str
 ) -> None:

@@ -10,6 +10,7 @@ import { Fault } from "../../parts/fault.js";
 import { Grid } from "../../parts/grid.js";
 import { Followed } from "../live/followed.js";
 import { readingAgain } from "./again.js";
+import { ResultChart } from "./result_chart.js";
 
 /** @param run what `runs` has of the tab */
 export function Result({ run }) {
@@ -59,6 +60,7 @@ function Rows({ run, columns, rows }) {
       </span>
     </div>
     <${Fault} fault=${fault.value} />
+    <${ResultChart} key=${run.started} columns=${columns} rows=${rows} />
     <${Grid} columns=${columns} rows=${rows} label="Result" />
   `;
 }
