@@ -29,7 +29,7 @@ def begin(layout: RowLayout, rows: int) -> Span | None:
     if sends is None:
         return None
     request_spans.note_rows(layout.database, rows)
-    span = _made(sends, f"send {layout.topic}")
+    span = _new_span(sends, f"send {layout.topic}")
     if span is not None:
         span.attributes.update(
             {
@@ -45,7 +45,7 @@ def begin(layout: RowLayout, rows: int) -> Span | None:
     return span
 
 
-def _made(sends: Tracer, name: str) -> Span | None:
+def _new_span(sends: Tracer, name: str) -> Span | None:
     parent = request_spans.parent()
     if parent is None:
         return sends.begin(name, SpanKind.PRODUCER)

@@ -36,7 +36,7 @@ class CollectorError(Exception):
         self.retry_after = retry_after
 
 
-class Sends(Protocol):
+class SendsSpans(Protocol):
     """What has a request with spans taken. Raises CollectorError."""
 
     def __call__(self, spans: Sequence[Span]) -> None: ...
@@ -47,7 +47,7 @@ class SpanExporter:
 
     def __init__(
         self,
-        send: Sends,
+        send: SendsSpans,
         on_count: OnCount,
         *,
         queue: int,

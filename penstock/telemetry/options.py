@@ -63,7 +63,7 @@ class TraceOptions:
         return cls(
             endpoint,
             name or f"penstock-{service}",
-            Sampler.named(
+            Sampler.by_name(
                 given.get("OTEL_TRACES_SAMPLER", "parentbased_always_on"),
                 given.get("OTEL_TRACES_SAMPLER_ARG", ""),
             ),

@@ -23,7 +23,7 @@ class Sampler:
     by_parent: bool = True
 
     @classmethod
-    def named(cls, name: str, argument: str) -> Sampler:
+    def by_name(cls, name: str, argument: str) -> Sampler:
         """Return the sampler that two variables describe.
 
         Raises:

@@ -41,12 +41,12 @@ class Tracer:
             trace_id = secrets.token_hex(16)
             if not self._sampler.keeps(trace_id):
                 return None
-            return self._made(name, kind, SpanContext(trace_id, secrets.token_hex(8)), "")
+            return self._new_span(name, kind, SpanContext(trace_id, secrets.token_hex(8)), "")
         parent, kept = caller
         if not self._sampler.keeps(parent.trace_id, kept):
             return None
         context = SpanContext(parent.trace_id, secrets.token_hex(8))
-        return self._made(name, kind, context, parent.span_id)
+        return self._new_span(name, kind, context, parent.span_id)
 
     def below(
         self, parent: SpanContext, name: str, kind: SpanKind, span_id: str | None = None
@@ -55,7 +55,7 @@ class Tracer:
         if not self._sampler.keeps(parent.trace_id, True):
             return None
         context = SpanContext(parent.trace_id, span_id or secrets.token_hex(8))
-        return self._made(name, kind, context, parent.span_id)
+        return self._new_span(name, kind, context, parent.span_id)
 
     def finish(self, span: Span, error: str = "") -> None:
         """End a span now and have it sent."""
@@ -67,7 +67,7 @@ class Tracer:
         """Send what waits, as far as that takes no more than seconds."""
         self._exporter.close()
 
-    def _made(self, name: str, kind: SpanKind, context: SpanContext, parent: str) -> Span:
+    def _new_span(self, name: str, kind: SpanKind, context: SpanContext, parent: str) -> Span:
         return Span(name, kind, context, self._clock.now(), parent)
 
 

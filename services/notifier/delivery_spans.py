@@ -78,7 +78,7 @@ class DeliverySpans:
         return span
 
 
-def told_context(message: NotifyMessage, target: NotifyTarget) -> SpanContext | None:
+def context_to_tell(message: NotifyMessage, target: NotifyTarget) -> SpanContext | None:
     """Return the span that a target goes on from; None: the message is not sampled."""
     parent = traces.context_of(message.trace)
     if parent is None or tracer() is None:

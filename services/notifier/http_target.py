@@ -27,7 +27,7 @@ from services.notifier.cloud_events import (
     request_id,
     trace_headers,
 )
-from services.notifier.delivery_spans import told_context
+from services.notifier.delivery_spans import context_to_tell
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.signing import read_key, signature_headers
 from services.notifier.surroundings import Surroundings
@@ -82,7 +82,7 @@ class HttpTarget:
         events = [
             event
             for message in messages
-            for event in cloud_events(message, told_context(message, self._target))
+            for event in cloud_events(message, context_to_tell(message, self._target))
         ]
         self._had &= {event.id for event in events}
         left = [event for event in events if event.id not in self._had]

@@ -17,7 +17,7 @@ from penstock.errors import BusError
 from penstock.outbound.kafka_topic import topic_of
 from penstock.outbound.targets import check_topic
 from services.notifier.cloud_events import ONE, CloudEvent, cloud_events, trace_headers
-from services.notifier.delivery_spans import told_context
+from services.notifier.delivery_spans import context_to_tell
 from services.notifier.message import NotifyMessage, NotifyTarget
 from services.notifier.surroundings import Surroundings
 from services.notifier.target_connection import TargetFailed, TargetLimits
@@ -71,7 +71,7 @@ class KafkaTarget:
         events = [
             event
             for message in messages
-            for event in cloud_events(message, told_context(message, self._target))
+            for event in cloud_events(message, context_to_tell(message, self._target))
         ]
         self._had &= {event.id for event in events}
         for some in _rounds([event for event in events if event.id not in self._had]):

@@ -135,7 +135,9 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
             caller = caller_of(context)
             request = read_ticket(ticket.ticket).in_database(caller.database)
             rows = self._answers.rows(user, caller.given, request)
-            return flight.RecordBatchStream(with_zone(rows) if _zoned(caller, request) else rows)
+            return flight.RecordBatchStream(
+                with_zone(rows) if _wants_zone(caller, request) else rows
+            )
 
     def _describe(
         self, context: flight.ServerCallContext, user: str, request: TicketRequest
@@ -143,7 +145,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         """Return the schema of what `do_get` gives for *request*."""
         caller = caller_of(context)
         schema = self._answers.describe(user, caller.given, request)
-        if schema is None or not _zoned(caller, request):
+        if schema is None or not _wants_zone(caller, request):
             return schema
         return schema_with_zone(schema)
 
@@ -238,7 +240,7 @@ class StoreServer(flight.FlightServerBase):  # type: ignore[misc]
         return unimplemented(f"no {call}: rows come over do_get")
 
 
-def _zoned(caller: Caller, request: TicketRequest) -> bool:
+def _wants_zone(caller: Caller, request: TicketRequest) -> bool:
     """Tell whether times of an answer say that they are in UTC; services know it."""
     return caller.reads_zones and not request.from_service
 

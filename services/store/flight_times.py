@@ -22,10 +22,10 @@ def with_zone(rows: pa.Table) -> pa.Table:
 
 def schema_with_zone(schema: pa.Schema) -> pa.Schema:
     """Return the schema of `with_zone`."""
-    return pa.schema([_zoned(field) for field in schema], schema.metadata)
+    return pa.schema([_with_zone(field) for field in schema], schema.metadata)
 
 
-def _zoned(field: pa.Field) -> pa.Field:
+def _with_zone(field: pa.Field) -> pa.Field:
     kind = field.type
     if not pa.types.is_timestamp(kind) or kind.tz is not None:
         return field

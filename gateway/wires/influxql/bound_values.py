@@ -33,9 +33,9 @@ def read_bound(text: str) -> BoundValues:
     try:
         found = json.loads(text, parse_float=Decimal, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as wrong:
-        raise _broken(str(wrong)[:200]) from None
+        raise _not_bindable(str(wrong)[:200]) from None
     if not isinstance(found, dict):
-        raise _broken("it is no object")
+        raise _not_bindable("it is no object")
     return {name: _tokens_of(name, value) for name, value in found.items()}
 
 
@@ -112,7 +112,7 @@ def _refuse_constant(text: str) -> None:
     raise ValueError(f"{text} is no number of JSON")
 
 
-def _broken(detail: str) -> SchemaError:
+def _not_bindable(detail: str) -> SchemaError:
     return SchemaError("params is no object of JSON", code="E_BODY", detail=detail)
 
 

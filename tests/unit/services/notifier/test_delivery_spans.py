@@ -11,7 +11,7 @@ from penstock.runtime import traces
 from penstock.runtime.traces import SpanContext
 from penstock.telemetry.tracer import close_tracer, open_tracer
 from services.notifier.cloud_events import cloud_events, trace_headers
-from services.notifier.delivery_spans import DeliverySpans, told_context
+from services.notifier.delivery_spans import DeliverySpans, context_to_tell
 from services.notifier.kafka_target import _headers
 from services.notifier.message import NotifyTarget, pack
 from tests.otlp_collector import FoundSpan, OtlpCollector, collecting
@@ -90,16 +90,19 @@ async def test_what_another_notifier_delivers_is_forgotten(collector: OtlpCollec
 
 def test_each_target_has_a_span_of_its_own(collector: OtlpCollector) -> None:
     followed = replace(message(4), trace=CARRIED)
-    mine, other = told_context(followed, TARGET), told_context(followed, NotifyTarget("x", "drop"))
+    mine, other = (
+        context_to_tell(followed, TARGET),
+        context_to_tell(followed, NotifyTarget("x", "drop")),
+    )
     assert mine is not None and other is not None
-    assert mine == told_context(followed, TARGET) != other
+    assert mine == context_to_tell(followed, TARGET) != other
     assert mine.trace_id == other.trace_id == CHUNK.trace_id
 
 
 def test_without_a_collector_a_target_goes_on_from_the_chunk() -> None:
-    assert told_context(replace(message(4), trace=CARRIED), TARGET) == CHUNK
-    assert told_context(replace(message(4), trace="order-17"), TARGET) is None
-    assert told_context(message(4), TARGET) is None
+    assert context_to_tell(replace(message(4), trace=CARRIED), TARGET) == CHUNK
+    assert context_to_tell(replace(message(4), trace="order-17"), TARGET) is None
+    assert context_to_tell(message(4), TARGET) is None
 
 
 def test_kafka_has_both_headers() -> None:
