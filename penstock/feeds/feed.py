@@ -14,8 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import numpy as np
-
 from penstock import tuning
 from penstock.bus import Admin, Batch, Reader
 from penstock.catalog.reader import CatalogReader
@@ -35,7 +33,7 @@ def _understood(catalog: CatalogReader, batches: list[Batch]) -> list[Slice]:
     of no table that it knows.
     """
     pieces = [piece for batch in batches for piece in slices_of(batch)]
-    catalog.know({schema_id for piece in pieces for schema_id in np.unique(piece.ids).tolist()})
+    catalog.know({schema_id for piece in pieces for schema_id in piece.ids.tolist()})
     return pieces
 
 

@@ -11,6 +11,10 @@ from penstock.feeds.slices import Slice
 
 #: part of the memory's bound whose slices keep what listeners made of them
 _YOUNG = 8
+#: bytes that a slice takes beside its records, and what is made of it takes beside theirs: where
+#: records come one by one, that is nearly all
+SLICE_BYTES = 1 << 10
+MADE_BYTES = 8 << 10
 
 
 class _Ring:
@@ -25,19 +29,19 @@ class _Ring:
     def add(self, piece: Slice, bound: int) -> list[Slice]:
         """Take a slice; those that are young no more."""
         self.slices.append(piece)
-        self.size += piece.size
+        self.size += piece.size + SLICE_BYTES
         self.next = piece.next
         while self.size > bound and len(self.slices) > 1:
             gone = self.slices.popleft()
-            self.size -= gone.size
+            self.size -= gone.size + SLICE_BYTES
             self.floor = gone.next
         # decoded rows are larger than records: only the newest slices keep them
         self._young.append(piece)
-        self._young_size += piece.size
+        self._young_size += piece.size + MADE_BYTES
         aged: list[Slice] = []
         while self._young_size > bound // _YOUNG and len(self._young) > 1:
             aged.append(self._young.popleft())
-            self._young_size -= aged[-1].size
+            self._young_size -= aged[-1].size + MADE_BYTES
         return aged
 
     def since(self, offset: int) -> list[Slice] | None:
@@ -55,7 +59,7 @@ class FeedMemory:
         """
         Args:
             starts: offset of each partition with which it begins.
-            size: bytes of records that it may hold.
+            size: bytes that it may hold, of records and of what a slice takes beside them.
         """
         self._rings = {p: _Ring(offset) for p, offset in starts.items()}
         self._bound = max(size // max(len(self._rings), 1), 1)

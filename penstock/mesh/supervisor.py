@@ -50,6 +50,8 @@ _STOP_SECONDS_SERVICE = 12.0
 _START_ATTEMPTS = 4
 #: those that start behind others wait at most so long for each of them
 _HEAD_START_SECONDS = 10.0
+#: times as long may a service be silent while others start
+_PATIENCE_IN_START = 6
 _logger = log.get("penstock.mesh")
 
 
@@ -289,7 +291,7 @@ class Supervisor:
         not SIGKILL.
         """
         assert kept.child is not None
-        limit = self._options.silent_seconds
+        limit = self._silent_seconds()
         if kept.kill_at is not None:
             if now >= kept.kill_at:
                 _logger.warning("service does not stop", child=kept.service.name)
@@ -302,6 +304,13 @@ class Supervisor:
             )
             kept.child.ask_to_stop()
             kept.kill_at = now + min(stop_seconds(kept.service.name), limit)
+
+    def _silent_seconds(self) -> float:
+        """Return how long a service may be silent. While others get on with their first start,
+        nobody gets much of the processor: whoever is started again would only take more of it.
+        """
+        others_start = any(not movement.stands_still for movement in self._movements.values())
+        return self._options.silent_seconds * (_PATIENCE_IN_START if others_start else 1)
 
     def _note_end(self, kept: Kept, status: int, now: float) -> None:
         assert kept.child is not None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.feeds.memory import FeedMemory
+from penstock.feeds.memory import MADE_BYTES, SLICE_BYTES, FeedMemory
 from penstock.feeds.slices import Slice
 
 from .kit import piece
 
+#: what a slice of ten bytes takes
+_TEN = 10 + SLICE_BYTES
+
 
 def test_the_newest_slices_stay_within_the_bound() -> None:
-    memory = FeedMemory({0: 100}, 35)
+    memory = FeedMemory({0: 100}, 3 * _TEN + 5)
     memory.add(piece([b"x" * 10], first=first) for first in range(100, 110))
 
     found = memory.since(0, 108)
@@ -33,7 +36,7 @@ def test_one_slice_larger_than_the_bound_is_kept() -> None:
 
 
 def test_partitions_share_the_room() -> None:
-    memory = FeedMemory({0: 0, 1: 7}, 40)
+    memory = FeedMemory({0: 0, 1: 7}, 4 * _TEN)
     memory.add(piece([b"x" * 10], first=first) for first in range(4))
     memory.add([piece([b"x" * 10], first=7, partition=1)])
 
@@ -44,7 +47,7 @@ def test_partitions_share_the_room() -> None:
 
 
 def test_only_young_slices_keep_what_was_made_of_them() -> None:
-    memory = FeedMemory({0: 0}, 160)
+    memory = FeedMemory({0: 0}, 16 * (10 + MADE_BYTES))
     slices = [piece([b"x" * 10], first=i) for i in range(8)]
     made: list[int] = []
     for s in slices:
@@ -70,3 +73,21 @@ def test_who_waits_for_the_newest_looks_at_nothing_older(monkeypatch: pytest.Mon
 
     assert found is not None and [s.first for s in found] == [998, 999]
     assert looked_at == [999, 998, 997]
+
+
+def test_slices_of_one_record_do_not_outgrow_the_bound() -> None:
+    """They are small, and what holds them is not."""
+    bound = 1 << 20
+    memory = FeedMemory({0: 0}, bound)
+    slices = [piece([b"x"], first=i) for i in range(4_000)]
+    for s in slices:
+        memory.add([s])
+        s.share("rows", lambda: b"made")
+
+    found = memory.since(0, 3_900)
+    assert found is not None and len(found) == 100
+    assert memory.since(0, 0) is None
+    made: list[int] = []
+    for s in slices:
+        s.share("rows", lambda: made.append(1))
+    assert len(slices) - len(made) <= bound // 8 // MADE_BYTES + 1

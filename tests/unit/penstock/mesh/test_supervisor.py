@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,11 @@ def supervised(
     deaf: bool = True,
     silent_seconds: float = 1.0,
     start_arguments: Callable[[], list[str]] = list,
+    others: Sequence[ServicePlan] = (),
 ) -> None:
-    """Run one service under a supervisor; *act* on it from another thread, then end all."""
+    """Run a service and *others* under a supervisor; *act* on it from another thread, then end
+    all.
+    """
     ports = free_ports()
     layout = Layout(root)
     port = ports["store-health"]
@@ -81,7 +84,8 @@ def supervised(
                 (),
                 lambda: ask(port),
                 start_arguments=start_arguments,
-            )
+            ),
+            *others,
         ]
 
     monkeypatch.setattr(supervisor, "plan", plan)
@@ -121,6 +125,33 @@ def test_a_service_that_does_not_answer_is_ended_by_force_and_started_again(
         assert mesh.state()["services"]["store"]["restarts"] == 1
 
     supervised(tmp_path, monkeypatch, act)
+
+
+@pytest.mark.usefixtures("kept_signals")
+def test_a_silent_service_is_given_time_while_another_one_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = tmp_path / "started"
+    busy = "import itertools, time\nfor _ in itertools.count(): print('.', flush=True); time.sleep(0.1)"
+    other = ServicePlan(
+        "snode",
+        [sys.executable, "-c", busy],
+        {**os.environ, "PENSTOCK_MESH": str(tmp_path)},
+        (),
+        lambda: "" if started.exists() else "its start",
+    )
+    monkeypatch.setattr(supervisor, "_PATIENCE_IN_START", 1_000)
+
+    def act(mesh: RunningMesh) -> None:
+        pid = mesh.kill("store", signal.SIGSTOP)
+        silent = time.monotonic()
+        while time.monotonic() < silent + 3:  # its limit is a second
+            assert mesh.state()["services"]["store"]["restarts"] == 0
+        assert mesh.pid("store") == pid
+        started.touch()
+        mesh.wait_ready("store", not_pid=pid, seconds=60)
+
+    supervised(tmp_path, monkeypatch, act, others=[other])
 
 
 @pytest.mark.usefixtures("kept_signals")
