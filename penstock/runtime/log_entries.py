@@ -78,7 +78,8 @@ def _said(entry: LogEntry) -> str:
 def parse_json(line: str, service: str) -> LogEntry | None:
     """Return the entry in a line of JSON; None where it is none."""
     try:
-        about = json.loads(line)
+        # NaN is no JSON where the entry goes next
+        about = json.loads(line, parse_constant=str)
         time = datetime.fromisoformat(about["timestamp"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
