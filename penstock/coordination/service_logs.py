@@ -66,7 +66,8 @@ def senders(client: redis.Redis, now: float) -> list[tuple[int, str]]:
     Raises:
         redis.RedisError: it does not answer.
     """
-    members = client.zrangebyscore(names.logs(), now - FORGOTTEN_SECONDS, "+inf")
+    found = client.zrangebyscore(names.logs(), now - FORGOTTEN_SECONDS, "+inf")
+    members = cast(list[str | bytes], found)
     parts = (_text(member).partition(":") for member in members)
     return sorted((int(node), service) for node, _, service in parts if node.isdecimal())
 
