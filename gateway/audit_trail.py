@@ -18,7 +18,6 @@ from aiohttp import web
 from gateway import http
 from gateway.guard import RequestGuard, user_of
 from penstock.auth.access import Access
-from penstock.errors import SchemaError
 
 #: entries of an answer
 DEFAULT = 100
@@ -46,7 +45,7 @@ class AuditRoutes:
     async def _tell(self, request: web.Request) -> web.Response:
         """`?limit=` → `{"kept", "entries"}`, the newest first."""
         self._access.require(user_of(request), "ADMIN", None)
-        most = _limit(request.query.get("limit", str(DEFAULT)))
+        most = http.limit_of(request, DEFAULT, MOST)
         entries: list[dict[str, Any]] = []
         if self._path is not None:
             entries = await asyncio.to_thread(newest, self._path, most)
@@ -54,12 +53,6 @@ class AuditRoutes:
             {"kept": self._path is not None, "entries": entries},
             headers={"Cache-Control": "no-store"},
         )
-
-
-def _limit(given: str) -> int:
-    if not given.isdecimal() or not 1 <= int(given) <= MOST:
-        raise SchemaError(f"limit is 1 to {MOST}", code="E_BODY")
-    return int(given)
 
 
 def newest(path: Path, most: int) -> list[dict[str, Any]]:

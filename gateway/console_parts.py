@@ -1,5 +1,5 @@
 """What the console asks for beside statements and rows, put together: sessions, checks of
-statements, health, counters, the audit trail, and rows as they come. Public like all that the
+statements, health, counters, the audit trail, logs, and rows as they come. Public like all that the
 gateway answers.
 """
 
@@ -16,6 +16,7 @@ from gateway.guard import RequestGuard
 from gateway.health import HealthRoutes
 from gateway.information.streams import StreamLists
 from gateway.information.viewer import Viewer
+from gateway.logs import LogRoutes
 from gateway.sessions import Sessions
 from gateway.settings import GatewaySettings
 from gateway.statements.checking import StatementChecker
@@ -73,6 +74,7 @@ class ConsoleParts:
             CheckRoutes(self._checker),
             CounterRoutes(self._sampler, self._viewer_of),
             AuditRoutes(self._access, self._audit_log),
+            LogRoutes(self._access, backends.redis, self._clock),
             HealthRoutes(self._sampler, self._viewer_of, letters.count, self._clock),
             self.follow,
         )

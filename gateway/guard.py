@@ -81,12 +81,14 @@ class RequestGuard:
             return await request_spans.answer(sends, request, reply)
 
         async def reply(request: web.Request) -> web.StreamResponse:
+            trace = request_spans.carried(request.headers, tracer())
+            # also around what is logged of a request that fails
+            with traces.bound(trace) if trace is not None else _UNTRACED:
+                return await tell(request)
+
+        async def tell(request: web.Request) -> web.StreamResponse:
             try:
-                trace = request_spans.carried(request.headers, tracer())
-                with (
-                    self.open.inside(request.remote or ""),
-                    traces.bound(trace) if trace is not None else _UNTRACED,
-                ):
+                with self.open.inside(request.remote or ""):
                     return await handler(request)
             except PenstockError as error:
                 if error.code == "E_FORBIDDEN":

@@ -12,7 +12,14 @@ from typing import Any
 
 from aiohttp import web
 
-from penstock.errors import AuthError, OverloadError, PenstockError, SqlError, SqlSyntaxError
+from penstock.errors import (
+    AuthError,
+    OverloadError,
+    PenstockError,
+    SchemaError,
+    SqlError,
+    SqlSyntaxError,
+)
 
 #: every code that is not an SqlError's; those are all the client's fault (400)
 STATUS: dict[str, int] = {
@@ -208,6 +215,17 @@ def description(error: PenstockError) -> str:
         if part:
             text += f"; {part}"
     return text
+
+
+def limit_of(request: web.Request, default: int, most: int) -> int:
+    """Return the `limit` of a request, or the *default*. Raises SchemaError: it is none up to
+    *most*.
+    """
+    given = request.query.get("limit", str(default))
+    # more digits than a limit has are not read as a number
+    if not given.isdecimal() or len(given) > len(str(most)) or not 1 <= int(given) <= most:
+        raise SchemaError(f"limit is 1 to {most}", code="E_BODY")
+    return int(given)
 
 
 def json_response(

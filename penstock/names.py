@@ -216,6 +216,18 @@ def nodes() -> str:
     return "penstock:nodes"
 
 
+def logs() -> str:
+    """Redis sorted set: `node:service` → when it last logged something, in epoch seconds."""
+    return "penstock:logs"
+
+
+def log(node: int, service: str) -> str:
+    """Redis stream: the newest entries of a service's log on a node; field `entry` is JSON,
+    `left_out` how many before it are missing.
+    """
+    return f"penstock:log:{node}:{service}"
+
+
 def standby() -> str:
     """Redis key that lives while somebody waits to take over the stream jobs; its value is that
     node.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from queue import SimpleQueue
 
 import redis
 
@@ -39,6 +40,16 @@ class Resting:
         self.rest = TopicRest(idle_seconds)
         self._beat_at = self._check_at = 0.0
         self._fresh: list[Wanted] = []
+        self._expected: SimpleQueue[str] = SimpleQueue()
+
+    def expect(self, topics: Iterable[str]) -> None:
+        """Wake these topics at the next look: something is on its way to them. From any thread.
+
+        The watch would tell of it, too, but hears of a topic that has just fallen asleep with the
+        broker's next answer only.
+        """
+        for topic in topics:
+            self._expected.put(topic)
 
     def keep(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
         """Forget all topics but these, and return those that are gone."""
@@ -48,7 +59,9 @@ class Resting:
 
     def wake(self, now: float) -> list[Wanted]:
         """Return the topics that have been woken."""
-        woken = self._wake(self.watch.take_woken(), now)
+        expected = [self._expected.get_nowait() for _ in range(self._expected.qsize())]
+        self.watch.remove(expected)
+        woken = self._wake([*self.watch.take_woken(), *expected], now)
         if now - self._check_at >= _CHECK_SECONDS:
             self._check_at = now
             missed = self._topics_with_records()

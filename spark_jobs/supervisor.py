@@ -15,7 +15,7 @@ import redis
 
 from penstock.bus import Admin
 from penstock.catalog.apply import Changed
-from penstock.catalog.model import Database
+from penstock.catalog.model import Database, StreamEntry
 from penstock.catalog.reader import CatalogReader
 from penstock.errors import BusError
 from penstock.runtime import log
@@ -132,6 +132,9 @@ class QuerySupervisor:
             self._stop(query)
 
     def _note_changes(self, changes: list[Changed]) -> None:
+        catalog = self._catalog.catalog
+        streams = [s for c in changes for s in (c.old, c.new) if isinstance(s, StreamEntry)]
+        self._resting.expect({t for s in streams for t in catalog.source_topics(s.plan)})
         self._wake.set()
         if any(isinstance(c.new, Database) and c.new.removed for c in changes):
             self._leftovers.due = True
@@ -182,11 +185,13 @@ class QuerySupervisor:
         """Find out how far the topics are, and which of them fall asleep or have woken."""
         resting = self._resting
         self._forget_gone(wanted)
-        news = [w for w in resting.rest.new_topics(wanted) if self._exists(w)] + resting.wake(now)
+        news = [w for w in resting.rest.new_topics(wanted) if self._exists(w)]
         due = now - self._lags_at >= LAG_SECONDS
         awake = resting.rest.awake(wanted)
         if due or news:
             self._measure_lags(awake.values() if due else news, now)
+        if woken := resting.wake(now):
+            self._measure_lags(woken, now)
         if not due:
             return
         self._lags_at = now

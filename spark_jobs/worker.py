@@ -25,10 +25,13 @@ from penstock.catalog.stored import StoredNames
 from penstock.catalog.view import Catalog
 from penstock.config.environment import opentelemetry_variables
 from penstock.coordination import redis_link
+from penstock.coordination.log_beat import LogBeat
+from penstock.coordination.service_logs import LogSender
 from penstock.errors import BusError, ConfigError
 from penstock.repartition import progress
 from penstock.runtime import log
 from penstock.runtime.failpoints import Failpoints
+from penstock.runtime.newest_entries import NewestEntries
 from penstock.sql.plan import StreamPlan
 from penstock.telemetry.tracer import open_tracer
 from penstock.windows import KernelContext
@@ -50,7 +53,8 @@ class Worker:
     """Shared by all processors of the process."""
 
     def __init__(self, settings: SparkSettings, token: str = "") -> None:
-        log.configure("spark", settings.log_level)
+        logged = NewestEntries()
+        log.configure(settings.service, settings.log_level, logged.keep)
         bus.secure(settings.kafka_options)
         self.settings = settings
         #: another one after each start of the driver
@@ -68,6 +72,7 @@ class Worker:
         self.redis = redis_link.connect(
             settings, socket_timeout=5, socket_connect_timeout=5, decode_responses=True
         )
+        LogBeat(self.redis, LogSender(settings, logged)).start()
         #: stops this process when another node runs the jobs
         self.guard = Guard(self.redis, token, settings.lease_seconds)
         #: what the kernels of all processors have in common

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.catalog.model import StreamEntry, Table
@@ -106,12 +106,42 @@ def with_new_options(old: StreamPlan, new: StreamPlan) -> StreamPlan:
     )
 
 
-def target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
-    """Return the result table to keep, when the replaced stream's fits; else None, and the plan
-    says where results go.
+@dataclass(frozen=True)
+class Replacement:
+    """What becomes of the stream *old*, whose place another takes."""
+
+    old: StreamEntry
+    #: its windows went when it failed
+    failed: bool
+    #: the new one goes on with its state, under other options
+    goes_on: bool
+    #: its result table, when the new one begins anew and writes into that
+    kept: Table | None = None
+
+    def with_target(self, plan: StreamPlan) -> StreamPlan:
+        """Return *plan* with the result table that is kept, if one is."""
+        if self.kept is None:
+            return plan
+        beside = self.old.plan.target.beside
+        return replace(plan, target=replace(plan.target, table_id=self.kept.id, beside=beside))
+
+
+def decide(
+    catalog: Catalog, old: StreamEntry, planned: PlannedStream, *, failed: bool
+) -> Replacement:
+    """Decide what becomes of *old* when *planned* takes its place.
 
     Raises:
         CatalogError: the stream would start over with half of its windows, or with other columns.
+    """
+    if keeps_state(old.plan, planned.plan) and not failed:
+        return Replacement(old, failed, goes_on=True)
+    return Replacement(old, failed, goes_on=False, kept=_kept_target(catalog, old, planned))
+
+
+def _kept_target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
+    """Return the result table to keep, when the replaced stream's fits; else None, and the plan
+    says where results go. Raises CatalogError.
     """
     plan = planned.plan
     if not plan.fill_history:

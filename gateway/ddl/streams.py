@@ -15,13 +15,15 @@ import polars as pl
 import pyarrow as pa
 
 from gateway import literals, times
-from gateway.ddl import replacing, stream_sink
+from gateway.ddl import replacing, stream_explanation, stream_sink
 from gateway.ddl.definer import Definer
-from gateway.ddl.stream_planning import StreamPlanner
+from gateway.ddl.replacing import Replacement
+from gateway.ddl.stream_planning import StreamPlanner, StreamPreview
 from gateway.ddl.stream_replies import StreamReplies
 from penstock.catalog import changes
 from penstock.catalog.changes import Change
 from penstock.catalog.model import Entry, StreamEntry, Table
+from penstock.errors import CatalogError
 from penstock.outbound.reach import Outbound
 from penstock.records import ControlRecord
 from penstock.runtime.clock import Clock, milliseconds
@@ -38,7 +40,7 @@ from penstock.sql.statements import (
 
 
 class StreamDefinitions:
-    """Runs in the DDL thread, except `wait_live` and `open_windows`."""
+    """Runs in the DDL thread, except `check`, `explain`, `wait_live` and `open_windows`."""
 
     def __init__(
         self,
@@ -70,11 +72,13 @@ class StreamDefinitions:
         statement, sink = stream_sink.redirect(self._definer, statement, database)
         replaced = known if statement.or_replace else None
         planned = self._planner.plan(statement, database, timezone, stream_id, target_id, replaced)
-        self._check_notify(planned.plan)
-        if replaced is not None and self._can_go_on(replaced, planned.plan):
-            self._alter(replaced, replacing.with_new_options(replaced.plan, planned.plan))
-            return replaced
-        plan, puts = self._with_target(planned, replaced, sink, (target_id, version_id))
+        self._check_notify(planned.plan, self._definer.user)
+        replacement = self._decide(replaced, planned)
+        if replacement is not None and replacement.goes_on:
+            old = replacement.old
+            self._alter(old, replacing.with_new_options(old.plan, planned.plan))
+            return old
+        plan, puts = self._with_target(planned, replacement, sink, (target_id, version_id))
         change = changes.create_stream(
             catalog,
             plan,
@@ -91,25 +95,25 @@ class StreamDefinitions:
         self._replies.send(stream, on)
         return stream
 
-    def _can_go_on(self, replaced: StreamEntry, plan: StreamPlan) -> bool:
-        """Tell whether *plan* can go on with the state of the stream it replaces."""
-        return replacing.keeps_state(replaced.plan, plan) and not self._replies.has_failed(replaced)
+    def _decide(self, replaced: StreamEntry | None, planned: PlannedStream) -> Replacement | None:
+        """Return what becomes of *replaced* when *planned* takes its place. Raises CatalogError."""
+        if replaced is None:
+            return None
+        failed = self._replies.has_failed(replaced)
+        return replacing.decide(self._definer.catalog, replaced, planned, failed=failed)
 
     def _with_target(
         self,
         planned: PlannedStream,
-        replaced: StreamEntry | None,
+        replacement: Replacement | None,
         sink: Table | None,
         new_ids: tuple[int, int],
     ) -> tuple[StreamPlan, tuple[Entry, ...]]:
         """Return the plan and the table that its results go to, if that is made or changes."""
         plan = planned.plan
-        if replaced is not None:
-            kept = replacing.target(self._definer.catalog, replaced, planned)
-            if kept is not None:
-                beside = replaced.plan.target.beside
-                target = replace(plan.target, table_id=kept.id, beside=beside)
-                return replace(plan, target=target), (replace(kept, result_of=plan.stream_id),)
+        if replacement is not None and replacement.kept is not None:
+            kept = replace(replacement.kept, result_of=plan.stream_id)
+            return replacement.with_target(plan), (kept,)
         new = planned.new_target
         if new is None:
             return plan, ()
@@ -129,19 +133,45 @@ class StreamDefinitions:
             return plan, made.puts
         return plan, stream_sink.mark(self._definer, made.puts, sink)
 
-    def _check_notify(self, plan: StreamPlan) -> None:
-        """Raise TargetRefused for targets that the notifier would never connect to."""
-        reach = self._notified.reach(self._definer.user)
+    def _check_notify(self, plan: StreamPlan, user: str) -> None:
+        """Raise TargetRefused for targets that the notifier would never connect to for *user*."""
+        reach = self._notified.reach(user)
         for url in plan.notify.urls if plan.notify is not None else ():
             reach.check_notify(url)
 
-    def check(self, statement: CreateStream, database: str | None, timezone: str) -> None:
-        """Plan CREATE STREAM, and forget the plan. Any thread. Raises PenstockError."""
-        self._planner.preview(statement, database, timezone)
+    def check(
+        self, statement: CreateStream, database: str | None, timezone: str, user: str
+    ) -> tuple[StreamPreview, Replacement | None]:
+        """Decide all that CREATE STREAM of *user* decides, and do nothing. Any thread.
 
-    def explain(self, statement: CreateStream, database: str | None, timezone: str) -> pa.Table:
-        """Return what CREATE STREAM would do."""
-        return self._planner.explain(statement, database, timezone)
+        Raises:
+            PenstockError: the statement would be refused.
+        """
+        try:
+            preview = self._planner.preview(statement, database, timezone)
+            self._check_notify(preview.planned.plan, user)
+            replacement = self._decide(preview.replaced, preview.planned)
+            self._check_flow(preview.planned.plan, replacement)
+        except CatalogError as error:
+            raise statement.error(
+                error.message, code=error.code, detail=error.detail, hint=error.hint
+            ) from error
+        return preview, replacement
+
+    def _check_flow(self, plan: StreamPlan, replacement: Replacement | None) -> None:
+        """Raise CatalogError for a stream that the catalog would not take. A mirror that is still
+        to be made leads nowhere.
+        """
+        catalog = self._definer.catalog
+        if catalog.table_by_id(plan.source.table_id) is not None:
+            changes.check_flow(catalog, replacement.with_target(plan) if replacement else plan)
+
+    def explain(
+        self, statement: CreateStream, database: str | None, timezone: str, user: str
+    ) -> pa.Table:
+        """Return what CREATE STREAM of *user* would do. Any thread. Raises PenstockError."""
+        preview, replacement = self.check(statement, database, timezone, user)
+        return stream_explanation.explain(statement, preview, replacement)
 
     def drop(self, stream: StreamEntry) -> None:
         """DROP STREAM; its result table stays."""

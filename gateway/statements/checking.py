@@ -138,16 +138,12 @@ class StatementChecker:
 
     async def _check_other(self, statement: st.Statement, context: RequestContext) -> None:
         if isinstance(statement, st.Explain):
-            inner = statement.statement
-            if isinstance(inner, st.Query):
-                await self._columns_of(inner, context)
-            else:
-                await asyncio.to_thread(
-                    self._streams.check, inner, context.database, context.timezone
-                )
+            statement = statement.statement
+        if isinstance(statement, st.Query):
+            await self._columns_of(statement, context)
         elif isinstance(statement, st.CreateStream):
             await asyncio.to_thread(
-                self._streams.check, statement, context.database, context.timezone
+                self._streams.check, statement, context.database, context.timezone, context.user
             )
         elif isinstance(statement, st.Insert):
             await self._writes.bind_rows(statement, context)

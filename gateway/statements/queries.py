@@ -198,7 +198,7 @@ class ReadStatements:
         inner = statement.statement
         if isinstance(inner, st.CreateStream):
             return await asyncio.to_thread(
-                self._streams.explain, inner, context.database, context.timezone
+                self._streams.explain, inner, context.database, context.timezone, context.user
             )
         far = self._far(inner.query, context)
         tables = tables_of(inner.query)

@@ -7,22 +7,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-LEVELS = ("debug", "info", "warning", "error", "critical")
-_LEVEL_WORDS = {
-    "trace": "debug",
-    "warn": "warning",
-    "fatal": "critical",
-    "severe": "error",
-    ".": "debug",
-    "-": "debug",
-    "*": "info",
-    "#": "warning",
-}
+from penstock.runtime.log_entries import LogEntry, level_of, parse_json
+
 #: Kafka's, Redis' and Spark's; they write times of this machine's zone
 _FOREIGN = tuple(
     (re.compile(rf"{before}(?P<time>{time}) (?P<level>{level}) (?P<text>.*)"), time_form)
@@ -33,35 +23,15 @@ _FOREIGN = tuple(
     )
 )
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-#: what a line says apart from its text
-_HEAD = ("timestamp", "level", "event", "service", "room", "logger")
 #: what would move the cursor of a terminal
 _CONTROLS = {code: rf"\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _BLOCK = 256 << 10
 
 
-@dataclass(frozen=True)
-class LogEntry:
-    """What a service said at one moment. `lines` are as they stand in the log; lines without a
-    time, such as those of a traceback, belong to the entry before.
-    """
-
-    time: datetime
-    level: str
-    service: str
-    text: str
-    lines: tuple[str, ...]
-    fields: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def severity(self) -> int:
-        return LEVELS.index(self.level)
-
-
 def parse_line(line: str, service: str) -> LogEntry | None:
     """Return the entry that *line* begins; None for a line that continues another."""
     if line.startswith("{"):
-        return _parse_json(line, service)
+        return parse_json(line, service)
     for form, time_form in _FOREIGN:
         found = form.match(line)
         if found is None:
@@ -70,27 +40,8 @@ def parse_line(line: str, service: str) -> LogEntry | None:
             time = datetime.strptime(found["time"], time_form).astimezone(UTC)
         except (ValueError, OverflowError):
             return None
-        return LogEntry(time, _level(found["level"]), service, found["text"], (line,))
+        return LogEntry(time, level_of(found["level"]), service, found["text"], (line,))
     return None
-
-
-def _parse_json(line: str, service: str) -> LogEntry | None:
-    try:
-        about = json.loads(line)
-        time = datetime.fromisoformat(about["timestamp"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=UTC)
-    known = {k: v for k, v in about.items() if k not in _HEAD}
-    level = _level(str(about.get("level", "info")))
-    return LogEntry(time, level, service, str(about.get("event", "")), (line,), known)
-
-
-def _level(word: str) -> str:
-    lower = word.lower()
-    known = _LEVEL_WORDS.get(lower, lower)
-    return known if known in LEVELS else "info"
 
 
 def entries_of(lines: Iterable[str], service: str) -> Iterator[LogEntry]:

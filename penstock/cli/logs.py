@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,16 +14,15 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli import app
-from penstock.cli.log_entries import LEVELS, LogEntry, entries_of, newest_first, readable
+from penstock.cli.log_entries import entries_of, newest_first, readable
 from penstock.cli.options import DATA_DIR, DataDir
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
+from penstock.runtime.log_entries import LEVELS, LogEntry, LogFilter, moment_of
 
 #: entries that are shown when nothing says how many
 _SHOWN = 50
 _PAUSE_SECONDS = 0.3
-_LENGTH = re.compile(r"(?P<count>\d+)(?P<unit>[smhdw])\Z")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _COLORS = {"debug": "2", "warning": "33", "error": "31", "critical": "1;31"}
 #: its lines are in the services' own logs, too
 _REPEATED = "audit"
@@ -78,28 +75,6 @@ def logs(
             pass
 
 
-@dataclass(frozen=True)
-class LogFilter:
-    """Which entries are shown."""
-
-    since: datetime | None = None
-    severity: int = 0
-    trace: str = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether neither a time nor a trace bounds them."""
-        return self.since is None and not self.trace
-
-    def is_recent(self, entry: LogEntry) -> bool:
-        return self.since is None or entry.time >= self.since
-
-    def has(self, entry: LogEntry) -> bool:
-        return entry.severity >= self.severity and (
-            not self.trace or entry.fields.get("trace") == self.trace
-        )
-
-
 def last_entries(paths: Sequence[Path], wanted: LogFilter, most: int | None) -> list[LogEntry]:
     """Return entries of all logs, also of files that were put aside, in the order of time.
 
@@ -137,14 +112,10 @@ def _paths(layout: Layout, services: Sequence[str]) -> list[Path]:
 
 def _moment(given: str, now: datetime) -> datetime:
     """Return the moment that `--since` says. Raises ConfigError."""
-    length = _LENGTH.match(given)
     try:
-        if length is not None:
-            return now - timedelta(**{_UNITS[length["unit"]]: int(length["count"])})
-        found = datetime.fromisoformat(given)
-    except (ValueError, OverflowError):
+        return moment_of(given, now)
+    except ValueError:
         raise ConfigError(f"{given} is no time", hint="10m, 2h, 1d, or 2026-03-01T09:00") from None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _printer(*, raw: bool) -> Callable[[LogEntry], None]:

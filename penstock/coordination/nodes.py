@@ -23,11 +23,13 @@ import redis
 from penstock import names
 from penstock.config.settings import Settings
 from penstock.coordination import redis_link
+from penstock.coordination.service_logs import LogSender
 from penstock.installed import version
 from penstock.runtime import log, vital
 from penstock.runtime.health import Health
+from penstock.runtime.newest_entries import NewestEntries
 
-_EVERY_SECONDS = 2.0
+EVERY_SECONDS = 2.0
 #: a service that was not heard of for this long is offline, one for a week is forgotten
 OFFLINE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 7 * 86_400.0
@@ -65,15 +67,16 @@ class ServiceReport:
 
 
 class Presence(threading.Thread):
-    """Tells Redis that a service is there and how it is, until `close`; Redis away is no
-    trouble.
+    """Tells Redis that a service is there, how it is and what it logs, until `close`; Redis away is
+    no trouble.
     """
 
-    def __init__(self, settings: Settings, health: Health) -> None:
+    def __init__(self, settings: Settings, health: Health, logged: NewestEntries) -> None:
         super().__init__(name="presence", daemon=True)
         self._field = f"{settings.node}:{settings.service}"
         self._since = time.time()
         self._health = health
+        self._log_sender = LogSender(settings, logged)
         self._version = _own_version()
         self._process = psutil.Process(os.getpid())
         self._client = redis_link.connect(settings, socket_timeout=3, socket_connect_timeout=3)
@@ -84,13 +87,15 @@ class Presence(threading.Thread):
         told = True
         while True:
             try:
-                self._client.hset(names.nodes(), self._field, json.dumps(self._about()))
+                with self._client.pipeline(transaction=False) as beat:
+                    beat.hset(names.nodes(), self._field, json.dumps(self._about()))
+                    self._log_sender.send(beat)
                 told = True
             except redis.RedisError as down:
                 if told:
                     _log.info("cannot tell Redis that this service is there", reason=str(down))
                 told = False
-            if self._halt.wait(_EVERY_SECONDS):
+            if self._halt.wait(EVERY_SECONDS):
                 return
 
     def _about(self) -> dict[str, Any]:
@@ -110,7 +115,9 @@ class Presence(threading.Thread):
         if self.is_alive():  # a service that could not start has not started this either
             self.join(5)
         try:
-            self._client.hdel(names.nodes(), self._field)
+            with self._client.pipeline(transaction=False) as farewell:
+                farewell.hdel(names.nodes(), self._field)
+                self._log_sender.send(farewell)
         except redis.RedisError as down:
             _log.info("cannot tell Redis that this service is gone", reason=str(down))
 

@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,6 +27,8 @@ MAX_MESSAGE = 1 << 17
 _PR_SET_CHILD_SUBREAPER = 36
 #: a request waits behind the import of at most one package
 _ANSWER_SECONDS = 30.0
+#: until a forkserver that says nothing any more has ended
+_END_SECONDS = 1.0
 _logger = log.get("penstock.mesh")
 
 
@@ -44,6 +47,8 @@ class Forks:
         """
         self._imported: set[str] = set()
         self._server: subprocess.Popen[bytes] | None = None
+        #: it worked until somebody killed it, and so may another one
+        self.was_killed = False
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel.setblocking(False)
         with theirs:
@@ -94,10 +99,15 @@ class Forks:
         return message
 
     def _lose(self) -> None:
-        _logger.warning("the forkserver ended: services are started as programs from now on")
+        _logger.warning("the forkserver ended: services are started as programs")
         assert self._server is not None
-        self._server.kill()
-        self._server.wait()
+        try:
+            status = self._server.wait(_END_SECONDS)
+            # what falls by itself would do so again
+            self.was_killed = status == -signal.SIGKILL and bool(self._imported)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
         self._server = None
 
     def _fork(

@@ -169,7 +169,15 @@ def _admin(bootstrap: str) -> Admin:
 def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
     # a tool that ends at once is over before the second compiler would pay; the broker needs a
     # quarter less of a core with it (docs/performance.md)
-    tuning = ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:CICompilerCount=2"]
+    tuning = [
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=20",
+        "-XX:CICompilerCount=2",
+        # what a burst has needed goes back when nothing happens
+        "-Xms64m",
+        "-XX:G1PeriodicGCInterval=60000",
+        "-XX:MaxHeapFreeRatio=40",
+    ]
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java = find_java()

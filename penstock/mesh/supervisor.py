@@ -114,6 +114,8 @@ class Supervisor:
                 kept.service.prepare()
             while not self._stopping:
                 for kept in self._kept.values():
+                    self._take_end(kept)
+                for kept in self._kept.values():
                     self._step(kept)
                 reap_strays(self._own_pids())
                 text = json.dumps(self.state())
@@ -173,11 +175,13 @@ class Supervisor:
     def _ready(self) -> set[str]:
         return {name for name, kept in self._kept.items() if kept.state == "ready"}
 
-    def _step(self, kept: Kept) -> None:
-        now = time.monotonic()
+    def _take_end(self, kept: Kept) -> None:
         status = kept.child.exit_status() if kept.child is not None else None
         if status is not None:
-            self._note_end(kept, status, now)
+            self._note_end(kept, status, time.monotonic())
+
+    def _step(self, kept: Kept) -> None:
+        now = time.monotonic()
         if kept.child is None:
             self._start_in_turn(kept, now)
             return
@@ -230,7 +234,17 @@ class Supervisor:
         try:
             return self._forks.spawn_for(package)
         except ForksGone:
-            return execute
+            return None if self._renew_forks() else execute
+
+    def _renew_forks(self) -> bool:
+        """Make another forkserver, if the last one was killed together with several services."""
+        assert self._forks is not None
+        waiting = sum(kept.child is None for kept in self._kept.values())
+        if waiting < 2 or not self._forks.was_killed:
+            return False
+        self._forks.close()
+        self._forks = self._make_forks()
+        return True
 
     @staticmethod
     def _goes_first(kept: Kept) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Callable, MutableMapping
+from typing import Any, TextIO
 
 import structlog
 
@@ -39,9 +39,14 @@ _TALKATIVE = (
 )
 
 
-def configure(service: str, level: str = "INFO") -> None:
+def configure(
+    service: str, level: str = "INFO", keep: Callable[[str], object] | None = None
+) -> None:
     """Send every log line of this process to standard error as JSON, with *service* in it. Calling
     it again replaces the set-up.
+
+    Args:
+        keep: gets the same lines, but for those of DEBUG.
     """
     structlog.contextvars.clear_contextvars()
     structlog.configure(
@@ -55,7 +60,7 @@ def configure(service: str, level: str = "INFO") -> None:
         cache_logger_on_first_use=False,
     )
 
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr) if keep is None else _KeepingHandler(keep)
     handler.setFormatter(formatter(service))
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -65,6 +70,20 @@ def configure(service: str, level: str = "INFO") -> None:
             max(logging.WARNING, root.level) if level != "DEBUG" else logging.INFO
         )
     logging.captureWarnings(True)
+
+
+class _KeepingHandler(logging.StreamHandler[TextIO]):
+    """Writes to standard error. *keep* gets the same lines, which are made once."""
+
+    def __init__(self, keep: Callable[[str], object]) -> None:
+        super().__init__(sys.stderr)
+        self._keep = keep
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = super().format(record)
+        if record.levelno >= logging.INFO:
+            self._keep(line)
+        return line
 
 
 def formatter(service: str) -> logging.Formatter:

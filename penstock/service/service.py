@@ -15,9 +15,13 @@ from typing import Any, Self, TypeVar
 from penstock import bus
 from penstock.catalog.reader import CatalogReader
 from penstock.config.settings import Settings
+from penstock.coordination import redis_link
+from penstock.coordination.log_beat import LogBeat
 from penstock.coordination.nodes import Presence
+from penstock.coordination.service_logs import LogSender
 from penstock.runtime import audit, log
 from penstock.runtime.health import Health
+from penstock.runtime.newest_entries import NewestEntries
 from penstock.runtime.pulse import Pulse
 from penstock.service.spans import send_spans
 from penstock.service.stop import StopRequest, StopSignals
@@ -48,19 +52,21 @@ class Service:
         *,
         waits_for: tuple[str, ...],
         make_reader: Callable[..., CatalogReader] = CatalogReader,
-        make_presence: Callable[[Settings, Health], Presence] = Presence,
+        make_presence: Callable[[Settings, Health, NewestEntries], Presence] = Presence,
     ) -> None:
         """
         Args:
             settings: of the service; `settings.service` is its name in logs, health and client ids.
             waits_for: conditions that must be reported before the service is ready.
             make_reader: makes the reader of the catalog.
-            make_presence: makes the thread that tells Redis that the service is there, and how.
+            make_presence: makes the thread that tells Redis that the service is there, how it is,
+                and what it logs.
         """
         self._settings = settings
         self._waits_for = waits_for
         self._make_reader = make_reader
         self._make_presence = make_presence
+        self._logged = NewestEntries()
         self._request = StopRequest()
         self._signals = StopSignals(self._request.ask)
         self._parts = ExitStack()
@@ -72,7 +78,7 @@ class Service:
 
     def __enter__(self) -> Self:
         settings = self._settings
-        log.configure(settings.service, settings.log_level)
+        log.configure(settings.service, settings.log_level, self._logged.keep)
         audit.open_trail(
             settings.audit_log, settings.service, settings.audit_log_bytes, settings.audit_log_files
         )
@@ -121,10 +127,17 @@ class Service:
         return reader
 
     def announce(self) -> None:
-        """Tell Redis from now on that the service runs on this node."""
-        presence = self._make_presence(self._settings, self.health)
+        """Tell Redis from now on that the service runs on this node, and what it logs."""
+        presence = self._make_presence(self._settings, self.health, self._logged)
         self._parts.callback(presence.close)
         presence.start()
+
+    def send_log(self) -> None:
+        """Tell Redis what the service logs, where it is not announced."""
+        client = redis_link.connect(self._settings, socket_timeout=3, socket_connect_timeout=3)
+        beat = LogBeat(client, LogSender(self._settings, self._logged))
+        self._parts.callback(beat.close)
+        beat.start()
 
     def hear_signals(self) -> None:
         """Take SIGTERM and SIGINT back from a library that handles them itself."""

@@ -22,6 +22,9 @@ from penstock.setup.jvm_programs import JvmProgram
 
 #: the JVM finds what it cannot use by itself, and has nothing to say about it
 _QUIET = "-Xlog:cds=off"
+#: mapped where it was made for: elsewhere, which is what Java does if nothing is said, each JVM
+#: writes into nearly every page of its own copy
+_IN_PLACE = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 _DUMP_SECONDS = 600.0
 
 
@@ -50,7 +53,7 @@ def make_archive(java: Java, program: JvmProgram) -> None:
                 f"-XX:SharedClassListFile={listed}",
                 f"-XX:SharedArchiveFile={fresh}",
             ),
-            *("-XX:+UseG1GC", _QUIET, "-cp", program.joined),
+            *(*_IN_PLACE, "-XX:+UseG1GC", _QUIET, "-cp", program.joined),
         ]
         try:
             done = subprocess.run(
@@ -71,7 +74,7 @@ def archive_options(java: Java, program: JvmProgram) -> list[str]:
     archive = _place(java, program)
     if not archive.exists() or not archive.stat().st_size:
         return []
-    return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", _QUIET]
+    return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", _QUIET, *_IN_PLACE]
 
 
 def _place(java: Java, program: JvmProgram) -> Path:
@@ -79,7 +82,9 @@ def _place(java: Java, program: JvmProgram) -> Path:
     runtime = java.home / "lib" / "server" / "libjvm.so"
     made_with = [runtime if runtime.exists() else java.executable.resolve(), *program.files()]
     about = [(path, path.stat()) for path in made_with]
-    key = "\n".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in about)
+    key = "\n".join(
+        [*_IN_PLACE, *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in about)]
+    )
     digest = _digest(key.encode() + _class_list(program.name))
     return cache_directory() / "classes" / f"{_name(program)}-{digest}.jsa"
 

@@ -42,6 +42,7 @@ def run(settings: TablesSettings) -> int:
     with Service(settings, waits_for=("catalog", "copies", "socket")) as service:
         sys.setswitchinterval(_SWITCH_SECONDS)
         # not announced as a service of its host: the nodes' own registry says who is there
+        service.send_log()
         catalog = service.read_catalog(children=False, client_id=f"tables-{settings.alias}-catalog")
         return service.run_async(
             lambda stop: _serve(settings, catalog, service.health, stop), uvloop.new_event_loop

@@ -136,7 +136,56 @@ def test_words_of_a_shell_and_addresses_are_what_they_were(call: Call) -> None:
     ],
 )
 def test_a_stream_begins_anew_with_its_history(call: Call, made: str, anew: str | None) -> None:
-    assert call("pages/stream_anew.js", f"anewOf({json.dumps(made)})") == anew
+    assert call("pages/stream/anew.js", f"anewOf({json.dumps(made)})") == anew
+
+
+def test_a_statement_that_made_a_stream_is_edited_as_the_one_that_replaces_it(call: Call) -> None:
+    made = "-- mine\nCREATE STREAM IF NOT EXISTS d.`a b` FILL_HISTORY 0 INTO r AS SELECT 1"
+    replacing = f"replacingOf({json.dumps(made)})"
+    wanted = "CREATE OR REPLACE STREAM d.`a b` FILL_HISTORY 0 INTO r AS SELECT 1"
+    assert call("pages/stream/anew.js", replacing) == wanted
+    assert call("pages/stream/anew.js", f"replacingOf({json.dumps(wanted)})") == wanted
+    assert call("pages/stream/anew.js", "replacingOf('SELECT 1')") is None
+
+
+PLAN = {
+    "text": "x",
+    "statements": 1,
+    "lines": [["stream", "d.s"], ["replaces", "d.s"], ["state", "kept"], ["notice", "n"]],
+}
+
+
+@pytest.mark.parametrize(
+    ("plan", "hindered"),
+    [
+        (None, "Check says"),
+        (PLAN, None),
+        (PLAN | {"text": "y"}, "has changed"),
+        (PLAN | {"statements": 2}, "one statement"),
+        (PLAN | {"lines": None}, "being checked"),
+        (PLAN | {"lines": None, "fault": {"code": "E_SYNTAX"}}, "Mend it"),
+        (PLAN | {"lines": [["stream", "d.s"]]}, "does not replace d.s"),
+        (PLAN | {"lines": [["replaces", "nothing: there is no stream d.t"]]}, "does not replace"),
+    ],
+)
+def test_only_what_was_checked_and_replaces_the_stream_may_run(
+    call: Call, plan: dict[str, object] | None, hindered: str | None
+) -> None:
+    found = call(
+        "pages/stream/replacement.js",
+        f"hindrance({json.dumps(plan)}, 'x', {{database: 'd', name: 's'}})",
+    )
+    assert found is None if hindered is None else hindered in found
+
+
+def test_what_becomes_of_a_stream_is_told_before_it_is_replaced(call: Call) -> None:
+    module = "pages/stream/replacement.js"
+    assert call(module, f"becomes({json.dumps(PLAN['lines'])})") == [["state", "kept"]]
+    refused = {"text": "x", "fault": {"code": "E_STREAM_STATE"}}
+    assert call(module, f"wantsHistory({json.dumps(refused)}, 'x')") is True
+    assert call(module, f"wantsHistory({json.dumps(refused)}, 'y')") is False
+    filled = json.dumps(refused | {"text": "fill_history 1"})
+    assert call(module, f"wantsHistory({filled}, 'fill_history 1')") is False
 
 
 def test_rights_become_rows_of_a_matrix(call: Call) -> None:
@@ -631,3 +680,44 @@ def test_a_followed_stream_has_the_columns_that_were_named(call: Call) -> None:
         "numbers": [],
         "groups": ["site"],
     }
+
+
+@pytest.mark.parametrize(
+    ("cursor", "statement", "asked"),
+    [
+        ("", "SELECT 1", "EXPLAIN SELECT 1"),
+        ("SELECT", "SELECT 1", "EXPLAIN SELECT 1"),
+        ("USE d; ", "INSERT INTO t VALUES ('\U0001f600')", None),
+        ("EXPLAIN", "EXPLAIN SELECT 2", "USE d;\nEXPLAIN SELECT 2"),
+        ("EXPLAIN SELECT 2; ", "EXPLAIN SELECT 2", "USE d;\nEXPLAIN SELECT 2"),
+    ],
+)
+def test_the_statement_at_the_cursor_is_explained(
+    call: Call, cursor: str, statement: str, asked: str | None
+) -> None:
+    """*cursor*: what ends at it."""
+    texts = ("SELECT 1", "USE d", "INSERT INTO t VALUES ('\U0001f600')", "EXPLAIN SELECT 2")
+    text = "  " + "; ".join(texts) + "; "
+    statements = [
+        {"kind": one.split()[0], "start": text.index(one), "end": text.index(one) + len(one)}
+        for one in texts
+    ]
+    before = text[: text.index(cursor) + len(cursor)] if cursor else ""
+    unit = len(before.encode("utf-16-le")) // 2
+    found = call(
+        "pages/sql/again.js",
+        f"explanationOf({json.dumps(text)}, {json.dumps(statements)}, {unit})",
+    )
+    asked = asked or f"USE d;\nEXPLAIN {statement}"
+    assert found == {"statement": statement, "asked": asked}
+    assert call("pages/sql/again.js", "explanationOf('', [], 0)") is None
+
+
+def test_values_of_one_item_of_a_plan_stand_together(call: Call) -> None:
+    lines = [["query", "q"], ["plan", "sort"], ["plan", "  scan"], ["reads", "t"], ["plan", "x"]]
+    assert call("parts/plan_lines.js", f"groupsOf({json.dumps(lines)})") == [
+        {"item": "query", "values": ["q"]},
+        {"item": "plan", "values": ["sort", "  scan"]},
+        {"item": "reads", "values": ["t"]},
+        {"item": "plan", "values": ["x"]},
+    ]

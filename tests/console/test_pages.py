@@ -24,6 +24,7 @@ PAGES = (
     "connect",
     "users",
     "mesh",
+    "mesh/log",
 )
 
 

@@ -65,3 +65,15 @@ def test_hash_fields_set_by_many_are_all_there(client: redis.Redis, name: str) -
 def test_a_server_that_does_not_answer_is_an_error_of_ours(name: str) -> None:
     with pytest.raises(RemoteError):
         Lease(redis.Redis(port=1, socket_connect_timeout=1), name).acquire()
+
+
+def test_a_stream_is_cut_and_read_from_its_end(client: redis.Redis, name: str) -> None:
+    with client.pipeline(transaction=False) as pipe:
+        for number in range(3_000):
+            pipe.xadd(name, {"entry": str(number)}, maxlen=1_000)
+        pipe.expire(name, 3600)
+        pipe.execute()
+    newest = client.xrevrange(name, count=2)
+    assert [fields for _, fields in newest] == [{b"entry": b"2999"}, {b"entry": b"2998"}]
+    assert 1_000 <= len(client.xrevrange(name, count=None)) < 1_200
+    assert client.ttl(name) > 0

@@ -122,6 +122,20 @@ def test_children_die_with_a_killed_supervisor_and_data_stays(
     assert redis.from_url(second.redis_url).get("kept") == b"yes"
 
 
+def test_services_killed_together_are_forked_again(own_mesh: MeshFactory, tmp_path: Path) -> None:
+    """One import serves them all, as at the first start."""
+    mesh = own_mesh(tmp_path / "data", services=(*SERVERS, "gateway", "store", "notifier"))
+    supervisor = psutil.Process(mesh.state()["supervisor"])
+    mesh.wait_ready()
+    victims = [p for p in members(mesh.layout.root) if p.pid != supervisor.pid]
+    for victim in victims:
+        victim.kill()
+    psutil.wait_procs(victims, timeout=30)
+    mesh.wait_ready(seconds=120)
+    titles = [" ".join(child.cmdline()) for child in supervisor.children()]
+    assert sum("penstock.mesh.forkserver" in title for title in titles) == 1, titles
+
+
 def test_down_leaves_nothing(tmp_path: Path) -> None:
     up = penstock(tmp_path, "up", "--detach", "--services", "kafka,redis", "--port-base", "auto")
     assert up.returncode == 0, up.stderr

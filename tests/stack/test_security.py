@@ -102,6 +102,7 @@ OTHERS = [
     ("POST", "/v1/check"),
     ("GET", "/v1/health"),
     ("GET", "/v1/audit"),
+    ("GET", "/v1/logs"),
     ("GET", "/v1/streams/counters"),
     ("GET", "/v1/whoami"),
     ("GET", "/subjects"),
@@ -235,6 +236,7 @@ def test_the_console_follows_with_its_users_rights(
             assert {s["memory"] for s in services} == {None}, "for who has ADMIN"
             assert console.get("/v1/streams/counters").json()["streams"] == []
             assert console.get("/v1/audit").status_code == 403
+            assert console.get("/v1/logs").status_code == 403
             assert console.post("/v1/logout", json={"everywhere": True}).json() == {"ended": 1}
         with pytest.raises(ConnectionClosed):  # within some seconds, and before anything else
             socket.recv(60)

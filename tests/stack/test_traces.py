@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -116,6 +117,39 @@ def test_a_write_is_found_again_in_results_notifications_and_logs(
     }
     for trace in (WRITE, "order-17"):
         eventually(lambda t=trace: logged(t) >= wanted)  # type: ignore[misc]
+
+
+def test_a_refused_row_is_found_in_the_logs_over_http(mesh: RunningMesh) -> None:
+    database, trace = unique("rf"), unique("refused")
+    auth = (mesh.user, mesh.password)
+    with penstock.connect(mesh.gateway_url, user=mesh.user, password=mesh.password) as client:
+        client.execute(f"CREATE DATABASE {database} PARTITIONS 1")
+        client.execute(f"CREATE TABLE {database}.t (ts TIMESTAMP, v INT)")
+        client.execute(f"CREATE USER {trace} PASS 'Works-0nly!'")
+    answer = httpx.post(
+        f"{mesh.gateway_url}/v1/tables/{database}/t/rows",
+        json=[{"ts": T0, "v": "no number"}],
+        auth=auth,
+        headers={"X-Trace-Id": trace},
+        timeout=60,
+    )
+    assert answer.status_code == 400
+
+    def logged(**asked: str) -> list[dict[str, Any]]:
+        told = httpx.get(f"{mesh.gateway_url}/v1/logs", params=asked, auth=auth, timeout=60)
+        return list(told.raise_for_status().json()["entries"])
+
+    eventually(
+        lambda: (
+            ("gateway", "rows were not written")
+            in {(entry["service"], entry["text"]) for entry in logged(trace=trace)}
+        )
+    )
+    assert logged(trace=trace, service="store") == []
+    assert logged(trace=trace, level="error") == []
+    # the definition of the user is there, and the password is not
+    eventually(lambda: "ddl" in {entry["text"] for entry in logged(text=trace)})
+    assert logged(text="Works-0nly!") == []
 
 
 @pytest.mark.skipif(CONTAINERS, reason="containers: the collector is on this machine")

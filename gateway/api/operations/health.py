@@ -26,10 +26,12 @@ from gateway.api.shapes import (
     record,
     refer,
 )
+from penstock.runtime.log_entries import LEVELS
 
 TAG = "health"
 ABOUT = "How the mesh is, and what it can be asked."
 _LIMIT: Shape = {"type": "integer", "minimum": 1, "maximum": 1000}
+_LEVEL = one_of(*LEVELS)
 _RATE = described(nullable(NUMBER), "A second; null when there is nothing to compare with.")
 
 SHAPES: dict[str, Shape] = {
@@ -103,6 +105,29 @@ SHAPES: dict[str, Shape] = {
             "details": described({"type": "object"}, "What else the line says."),
         }
     ),
+    "Logs": record(
+        {
+            "logs": described(array(refer("ServiceLog")), "All that there are."),
+            "entries": described(array(refer("LogEntry")), "The newest first."),
+            "left_out": described(
+                INTEGER, "Entries of this time that services logged faster than they send them."
+            ),
+        }
+    ),
+    "ServiceLog": record({"service": TEXT, "node": INTEGER}),
+    "LogEntry": record(
+        {
+            "time": described(TEXT, "ISO 8601, UTC."),
+            "level": _LEVEL,
+            "service": TEXT,
+            "node": INTEGER,
+            "text": TEXT,
+            "fields": described(
+                {"type": "object"}, "What else the entry says, such as `trace`; long ones are cut."
+            ),
+            "exception": described(TEXT, "A traceback, or the end of it; mostly empty."),
+        }
+    ),
     "Alive": record({"alive": BOOLEAN}, {"service": TEXT}, "More on loopback only."),
     "Readiness": record(
         {"ready": BOOLEAN},
@@ -139,6 +164,23 @@ OPERATIONS: Operations = {
         json_answer(refer("AuditTrail")),
         parameters=(ParameterSpec("limit", "Entries; 100 without it.", _LIMIT),),
         errors=(400,),
+    ),
+    ("GET", "/v1/logs"): Operation(
+        "logs",
+        TAG,
+        "Return the newest entries of the services' logs, merged by time; for ADMIN",
+        json_answer(refer("Logs")),
+        "Services send what they log every two seconds, from level `info` on. About the newest "
+        "1,000 entries of each service and node are there.",
+        parameters=(
+            ParameterSpec("service", "Of this service alone."),
+            ParameterSpec("level", "This level and worse; `info` without it.", _LEVEL),
+            ParameterSpec("trace", "What is about a request with this trace id."),
+            ParameterSpec("text", "What says this somewhere, in upper or lower case."),
+            ParameterSpec("since", "`10m`, `2h`, `1d`, or a time: `2026-03-01T09:00`."),
+            ParameterSpec("limit", "Entries; 200 without it.", _LIMIT),
+        ),
+        errors=(400, 503),
     ),
     ("GET", "/v1/openapi.json"): Operation(
         "openapi", TAG, "Return this document", json_answer(_DOCUMENT)

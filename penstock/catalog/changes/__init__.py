@@ -16,6 +16,7 @@ from penstock.catalog.changes.federation import (
 )
 from penstock.catalog.changes.registry import clear_compatibility, set_compatibility
 from penstock.catalog.changes.streams import (
+    check_flow,
     create_snode,
     create_stream,
     drop_snode,
@@ -37,6 +38,7 @@ __all__ = [
     "NewId",
     "add_column",
     "alter_database",
+    "check_flow",
     "clear_compatibility",
     "create_child",
     "create_database",

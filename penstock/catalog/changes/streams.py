@@ -30,21 +30,25 @@ def create_stream(
         refuse("E_STREAM_EXISTS", f"stream {plan.database}.{plan.name} exists already")
     find_database(catalog, plan.database)
     check_table_name(plan.name)
-    source = catalog.table_by_id(plan.source.table_id)
-    if source is None:
+    if catalog.table_by_id(plan.source.table_id) is None:
         refuse("E_NO_TABLE", f"there is no table {plan.source.database}.{plan.source.table}")
-    for name in dict.fromkeys((plan.database, source.database)):
+    check_flow(catalog, plan)
+    return Change(
+        (StreamEntry(plan.stream_id, plan, created=created, maker=maker),),
+        () if replaces is None else (replaces,),
+    )
+
+
+def check_flow(catalog: Catalog, plan: StreamPlan) -> None:
+    """Refuse a stream that would read its own results, or whose state no snode could keep."""
+    for name in dict.fromkeys((plan.database, plan.source.database)):
         _check_snode(catalog, name)
     if any(_reaches(catalog, plan.target.table_id, goal) for goal in plan.source.table_ids):
         refuse(
             "E_STREAM_CYCLE",
             f"stream {plan.name} would read its own results",
-            detail=f"{plan.target.table} leads to {source.name}",
+            detail=f"{plan.target.table} leads to {plan.source.table}",
         )
-    return Change(
-        (StreamEntry(plan.stream_id, plan, created=created, maker=maker),),
-        () if replaces is None else (replaces,),
-    )
 
 
 def _check_snode(catalog: Catalog, database: str) -> None:

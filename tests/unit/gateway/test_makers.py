@@ -61,6 +61,6 @@ def test_who_alters_notify_answers_for_it(clause: str | None) -> None:
 
 def test_who_writes_a_stream_anew_is_asked_for_its_targets() -> None:
     plan = entry().plan
-    streams("boss", [])._check_notify(plan)
+    streams("boss", [])._check_notify(plan, "boss")
     with pytest.raises(TargetRefused, match="may not be notified"):
-        streams("ann", [])._check_notify(plan)
+        streams("ann", [])._check_notify(plan, "ann")

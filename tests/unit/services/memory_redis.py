@@ -15,7 +15,7 @@ NOW = 1_800_000_000_000_000_000
 
 
 class MemoryRedis:
-    """Texts, hashes and sets; answers are bytes, as the real one's are.
+    """Texts, hashes, sets and streams; answers are bytes, as the real one's are.
 
     Keys run out by *clock*; while `down` is set nothing is answered.
     """
@@ -25,6 +25,8 @@ class MemoryRedis:
         self.texts: dict[str, str] = {}
         self.hashes: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self.sets: defaultdict[str, set[str]] = defaultdict(set)
+        self.sorted_sets: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.streams: defaultdict[str, list[dict[str, str]]] = defaultdict(list)
         self.down = False
         self._until: dict[str, float] = {}
 
@@ -41,6 +43,8 @@ class MemoryRedis:
         there = key in self.texts or bool(self.hashes.get(key))
         self.texts.pop(key, None)
         self.hashes.pop(key, None)
+        self.sorted_sets.pop(key, None)
+        self.streams.pop(key, None)
         return int(there)
 
     # ---------------------------------------------------------------- texts
@@ -101,6 +105,32 @@ class MemoryRedis:
     def sismember(self, key: str, member: str) -> bool:
         self._look()
         return member in self.sets[key]
+
+    def zadd(self, key: str, mapping: Mapping[str, float]) -> None:
+        self._look()
+        self.sorted_sets[key] |= mapping
+
+    def zrangebyscore(self, key: str, low: float | str, high: float | str) -> list[bytes]:
+        self._look()
+        found = self.sorted_sets[key].items()
+        return [m.encode() for m, score in found if float(low) <= score <= float(high)]
+
+    # ---------------------------------------------------------------- streams
+
+    def xadd(self, key: str, fields: Mapping[str, object], maxlen: int) -> None:
+        self._look()
+        self.streams[key].append({_text(f): _text(v) for f, v in fields.items()})
+        del self.streams[key][:-maxlen]
+
+    def xrevrange(
+        self, key: str, count: int | None = None
+    ) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        self._look()
+        found = [
+            (f"{at}-0".encode(), {f.encode(): v.encode() for f, v in fields.items()})
+            for at, fields in enumerate(self.streams[key])
+        ]
+        return found[::-1][:count]
 
     # ---------------------------------------------------------------- hashes
 

@@ -494,6 +494,18 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
     assert _started(idle) == 1
 
 
+def test_a_stream_that_is_made_wakes_its_topic_before_the_watch_does(idle):
+    def make() -> None:
+        assert TOPIC in idle.watch.watched
+        idle.reader.put(stream())
+
+    def woken() -> None:
+        assert TOPIC not in idle.watch.watched
+        assert _started(idle) == 1
+
+    idle.play(make, woken, lambda: None)
+
+
 def test_what_is_not_saved_is_not_at_rest(idle):
     _write(idle, 5)
     _save(idle, 4)

@@ -3,7 +3,10 @@
 import { parseExact } from "./exact.js";
 
 export class RequestError extends Error {
-  /** @param fault the gateway's `{code, message, detail?, hint?, line?, column?, snippet?}` */
+  /**
+   * @param fault the gateway's `{code, message, detail?, hint?, line?, column?, snippet?}`, and the
+   *   `trace` under which its log has more
+   */
   constructor(fault, status) {
     super(fault.message);
     this.fault = fault;
@@ -25,7 +28,8 @@ export async function ask(path, body, options) {
 
 /** Send *body* as JSON, or GET without one; return the answer, which is a good one. */
 export async function send(path, body, { signal, accept } = {}) {
-  const headers = { "X-Requested-With": "penstock-console" };
+  const trace = newTrace();
+  const headers = { "X-Requested-With": "penstock-console", "X-Trace-Id": trace };
   if (accept) headers.Accept = accept;
   const options = { headers, signal, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
@@ -34,9 +38,19 @@ export async function send(path, body, { signal, accept } = {}) {
   }
   const answer = await reach(path, options);
   if (answer.ok) return answer;
-  const error = new RequestError(faultOf(await answer.text(), answer), answer.status);
+  const fault = faultOf(await answer.text(), answer);
+  // the gateway logs what is no fault of the caller's
+  if (answer.status >= 500) fault.trace = trace;
+  const error = new RequestError(fault, answer.status);
   if (answer.status === 401 && path !== "/v1/login") whenLoggedOut(error);
   throw error;
+}
+
+/** An id by which a request is found again in the services' logs. */
+function newTrace() {
+  // randomUUID is there over TLS and on the same machine only
+  const random = crypto.getRandomValues(new Uint8Array(8));
+  return Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 async function reach(path, options) {

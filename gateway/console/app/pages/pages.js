@@ -4,7 +4,7 @@ import { Graph } from "./graph/page.js";
 import { Home } from "./home.js";
 import { Letters } from "./letters/page.js";
 import { Live } from "./live/page.js";
-import { Mesh } from "./mesh.js";
+import { Mesh } from "./mesh/page.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
 import { Tables } from "./tables.js";

@@ -8,8 +8,8 @@ import { Fault } from "../parts/fault.js";
 import { List } from "../parts/list.js";
 import { Spark } from "../parts/spark.js";
 import { Ends, Status } from "../parts/stream_words.js";
-import { StreamActions } from "./stream_actions.js";
-import { Stream } from "./stream.js";
+import { StreamActions } from "./stream/actions.js";
+import { Stream } from "./stream/page.js";
 
 const SECONDS = 1;
 

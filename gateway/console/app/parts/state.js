@@ -16,10 +16,12 @@ const LOOKS = {
   throttled: ["▲", "busy"],
   retrying: ["▲", "busy"],
   look: ["▲", "busy"],
+  warning: ["▲", "busy"],
   failing: ["▲", "bad"],
   stalled: ["▲", "bad"],
   error: ["✖", "bad"],
   failed: ["✖", "bad"],
+  critical: ["✖", "bad"],
   bad: ["✖", "bad"],
   offline: ["✖", "bad"],
 };

@@ -158,6 +158,8 @@ ASKED: list[tuple[str, str, str, dict[str, Any], int]] = [
     ("streamCounters", "GET", "/v1/streams/counters", {}, 200),
     ("audit", "GET", "/v1/audit?limit=5", {}, 200),
     ("audit", "GET", "/v1/audit?limit=0", {}, 400),
+    ("logs", "GET", "/v1/logs?service=gateway&level=warning&limit=5", {}, 200),
+    ("logs", "GET", "/v1/logs?since=soon", {}, 400),
     ("openapi", "GET", "/v1/openapi.json", {}, 200),
     ("asyncapi", "GET", "/v1/asyncapi.json", {}, 200),
 ]

@@ -15,7 +15,6 @@ import pytest
 from gateway.ddl import stream_sink
 from gateway.ddl.definitions import Definitions
 from gateway.ddl.removal import Removal
-from gateway.ddl.stream_planning import StreamPlanner
 from gateway.federation.mirrors import Mirrors
 from gateway.federation.view_start import ViewStart
 from gateway.federation.views import MaterializedViews
@@ -31,7 +30,7 @@ from penstock.sql import parse_one
 from penstock.sql import statements as st
 from penstock.sql.plan import Column, StreamPlan
 from penstock.types import ColumnType
-from tests.unit.gateway.kit import NOW, MemoryGateway
+from tests.unit.gateway.kit import NOW, ROOT, MemoryGateway
 
 STABLE = "CREATE STABLE met (ts TIMESTAMP, a INT) TAGS (ta INT)"
 PLAIN = "CREATE TABLE p (ts TIMESTAMP, a INT)"
@@ -135,25 +134,25 @@ def test_streams_are_paused_resumed_flushed_and_dropped(gateway: MemoryGateway) 
     assert refusal(lambda: gateway.define("PAUSE STREAM s")).code == "E_NO_STREAM"
 
 
-def test_explain_shows_what_would_be_made_and_what_surprises(gateway: MemoryGateway) -> None:
-    planner: StreamPlanner = gateway.parts.streams._planner
-    statement = parse_one(STREAM)
+def explained_lines(gateway: MemoryGateway, text: str) -> list[tuple[str, str]]:
+    statement = parse_one(text)
     assert isinstance(statement, st.CreateStream)
-    shown = planner.explain(statement, "d", "UTC").to_pydict()
-    items = dict(zip(shown["item"], shown["value"], strict=True))
-    assert items["stream"] == "d.s" and items["source"] == "d.met (stable)"
-    assert items["path"].startswith("scan") and items["target"] == "d.r (new)"
-    assert items["aggregates"] == "sum(a)"
-    notices = [v for i, v in zip(shown["item"], shown["value"], strict=True) if i == "notice"]
-    assert any("WINDOW_CLOSE" in n for n in notices)
-    assert gateway.catalog.stream("d", "s") is None, "nothing is made"
+    shown = gateway.parts.streams.explain(statement, "d", "UTC", ROOT).to_pydict()
+    return list(zip(shown["item"], shown["value"], strict=True))
 
 
 def explained(gateway: MemoryGateway, text: str) -> dict[str, str]:
-    statement = parse_one(text)
-    assert isinstance(statement, st.CreateStream)
-    shown = gateway.parts.streams.explain(statement, "d", "UTC").to_pydict()
-    return dict(zip(shown["item"], shown["value"], strict=True))
+    return dict(explained_lines(gateway, text))
+
+
+def test_explain_shows_what_would_be_made_and_what_surprises(gateway: MemoryGateway) -> None:
+    lines = explained_lines(gateway, STREAM)
+    items = dict(lines)
+    assert items["stream"] == "d.s" and items["source"] == "d.met (stable)"
+    assert items["path"].startswith("scan") and items["target"] == "d.r (new)"
+    assert items["aggregates"] == "sum(a)" and "replaces" not in items
+    assert any("WINDOW_CLOSE" in value for item, value in lines if item == "notice")
+    assert gateway.catalog.stream("d", "s") is None, "nothing is made"
 
 
 def test_explain_plans_over_the_mirror_of_another_deployments_rows(gateway: MemoryGateway) -> None:
@@ -238,10 +237,7 @@ def test_a_stream_gets_a_result_table_and_loses_it(gateway: MemoryGateway) -> No
 
 
 def test_explain_says_that_there_is_no_table(gateway: MemoryGateway) -> None:
-    statement = parse_one(TOLD)
-    assert isinstance(statement, st.CreateStream)
-    shown = gateway.parts.streams._planner.explain(statement, "d", "UTC").to_pydict()
-    items = dict(zip(shown["item"], shown["value"], strict=True))
+    items = explained(gateway, TOLD)
     assert items["target"] == "none: results are in the events of NOTIFY only"
     assert items["columns"] == "_wstart TIMESTAMP, total BIGINT" and items["tags"] == ""
 

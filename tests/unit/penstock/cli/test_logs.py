@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from penstock.cli import app, logs
-from penstock.cli.log_entries import LogEntry, entries_of, newest_first, parse_line, readable
+from penstock.cli.log_entries import entries_of, newest_first, parse_line, readable
 from penstock.errors import ConfigError
 from penstock.mesh.layout import Layout
+from penstock.runtime.log_entries import LogEntry, LogFilter
 
 NOW = datetime(2026, 3, 1, 9, 0, 0, tzinfo=UTC)
 
@@ -178,5 +179,5 @@ def test_it_goes_on_as_logs_grow(layout: Layout, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("penstock.cli.logs.time.sleep", turn)
     sizes = {path: path.stat().st_size for path in layout.logs.glob("*.log")}
     with pytest.raises(KeyboardInterrupt):
-        logs._follow(layout, [], sizes, logs.LogFilter(), lambda e: seen.append(e.text))
+        logs._follow(layout, [], sizes, LogFilter(), lambda e: seen.append(e.text))
     assert seen == ["new", "later", "anew"]

@@ -20,6 +20,7 @@ from penstock.coordination.nodes import (
     services,
 )
 from penstock.runtime.health import Health
+from penstock.runtime.newest_entries import NewestEntries
 from tests.unit.penstock.service.kit import AtticSettings
 from tests.unit.services.memory_redis import MemoryRedis
 
@@ -99,7 +100,9 @@ def test_a_service_tells_redis_how_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     redis = MemoryRedis()
     monkeypatch.setattr(redis_link, "connect", lambda *_, **__: redis)
     with Health("attic", wait_for=("catalog",)) as health:
-        presence = Presence(AtticSettings(data_dir=tmp_path), health)
+        logged = NewestEntries()
+        logged.keep('{"event": "begun"}')
+        presence = Presence(AtticSettings(data_dir=tmp_path), health, logged)
         presence.start()
         deadline = time.monotonic() + 20
         while not redis.hgetall(names.nodes()) and time.monotonic() < deadline:
@@ -109,5 +112,8 @@ def test_a_service_tells_redis_how_it_is(tmp_path: Path, monkeypatch: pytest.Mon
         assert (report.name, report.online) == ("attic", True)
         assert report.waiting == {"catalog": "not started yet"}
         assert report.memory is not None and report.memory > 1 << 20
+        logged.keep('{"event": "ends"}')
         presence.close()
     assert services(client, time.time()) == []
+    told = [fields["entry"] for fields in redis.streams[names.log(1, "attic")]]
+    assert told == ['{"event": "begun"}', '{"event": "ends"}']

@@ -129,6 +129,7 @@ def test_a_dead_forkserver_takes_no_service_with_it(forks: Forks, packages: Path
             forks.spawn_for("says")
             time.sleep(0.02)
     assert child.exit_status() is None and forks.pid is None
+    assert forks.was_killed
     child.kill()
 
 

@@ -1,5 +1,5 @@
-// The part of a text that may run once more, because it only reads. Pure.
-import { unitAt } from "./places.js";
+// Statements of a text that are asked apart from it: what only reads once more, or one's EXPLAIN. Pure.
+import { statementAt, unitAt } from "./places.js";
 
 const READS = /^(SELECT|SHOW|DESCRIBE|EXPLAIN)\b/;
 
@@ -10,6 +10,26 @@ const READS = /^(SELECT|SHOW|DESCRIBE|EXPLAIN)\b/;
 export function readingAgain(text, statements) {
   const last = statements.at(-1);
   if (!last || !READS.test(last.kind)) return null;
-  const wanted = statements.filter((one) => one === last || one.kind === "USE");
-  return wanted.map(({ start, end }) => text.slice(unitAt(text, start), unitAt(text, end))).join(";\n");
+  return [...usesBefore(text, statements, last), wordsOf(text, last)].join(";\n");
+}
+
+/**
+ * What explains the statement at *unit* of *text*: `{statement, asked}`, where *asked* has each USE
+ * before it; null when the text has no statement.
+ */
+export function explanationOf(text, statements, unit) {
+  const one = statementAt(text, statements, unit);
+  if (!one) return null;
+  const statement = wordsOf(text, one);
+  const explain = one.kind === "EXPLAIN" ? statement : `EXPLAIN ${statement}`;
+  return { statement, asked: [...usesBefore(text, statements, one), explain].join(";\n") };
+}
+
+function usesBefore(text, statements, one) {
+  const uses = statements.filter(({ kind, start }) => kind === "USE" && start < one.start);
+  return uses.map((use) => wordsOf(text, use));
+}
+
+function wordsOf(text, { start, end }) {
+  return text.slice(unitAt(text, start), unitAt(text, end));
 }

@@ -66,12 +66,13 @@ const COLOURS = HighlightStyle.define([
  * @param dialect what /v1/dialect says
  * @param database returns the database that is selected
  * @param changed is told the text whenever it changes
- * @param run is called for Ctrl+Enter
+ * @param keys what is called for a key, by the key's name
+ * @param hint stands where no text is
  */
-export function makeEditor(host, { dialect, database, changed, run }) {
+export function makeEditor(host, { dialect, database, changed, keys, hint }) {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const extensions = [
-    Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (run(), true) }])),
+    Prec.highest(keymap.of(Object.entries(keys).map(([key, act]) => ({ key, run: () => (act(), true) })))),
     lineNumbers(),
     history(),
     drawSelection(),
@@ -79,7 +80,7 @@ export function makeEditor(host, { dialect, database, changed, run }) {
     bracketMatching(),
     closeBrackets(),
     highlightActiveLine(),
-    placeholder("SELECT … – Ctrl+Enter runs it, Ctrl+Space completes"),
+    placeholder(hint),
     sql({ dialect: dialectOf(dialect) }).language,
     autocompletion({ override: [completionsOf(dialect, database)] }),
     checking(database),
@@ -98,10 +99,12 @@ export function makeEditor(host, { dialect, database, changed, run }) {
     show: (state, text) => view.setState(state ?? start(text)),
     state: () => view.state,
     selection: () => view.state.sliceDoc(view.state.selection.main.from, view.state.selection.main.to),
+    cursor: () => view.state.selection.main.head,
     insert: (text) => {
       view.dispatch(view.state.replaceSelection(text));
       view.focus();
     },
+    replace: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     check: () => forceLinting(view),
     focus: () => view.focus(),
     close: () => view.destroy(),

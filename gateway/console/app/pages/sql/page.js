@@ -1,28 +1,26 @@
 // SQL: an editor with tabs, the schema beside it, and the answer below.
 import { html, useEffect, useRef, useSignal } from "../../../vendor/preact.js";
 import { useCommands } from "../../core/commands.js";
-import { ask, faultFrom } from "../../core/http.js";
 import { linkTo } from "../../core/router.js";
 import { databases } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
+import { useDialect } from "./dialect.js";
 import { makeEditor } from "./editor.js";
+import { Elapsed } from "./elapsed.js";
+import { closePlan, explainIn, plans } from "./explaining.js";
 import { History, loadHistory } from "./history.js";
+import { Plan } from "./plan.js";
 import { Result } from "./result.js";
 import { runIn, runs } from "./running.js";
 import { Tabs, change, current, loadTabs, open, openTab } from "./tabs.js";
 import { SchemaTree } from "./tree.js";
 
 export function SqlPage({ parts }) {
-  const dialect = useSignal(null);
-  const fault = useSignal(null);
+  const { dialect, fault } = useDialect();
   useEffect(() => {
     loadTabs();
     loadHistory();
     if (parts[0]) showAsked(parts[0], parts[1] ?? "");
-    ask("/v1/dialect").then(
-      (found) => (dialect.value = found),
-      (error) => (fault.value = faultFrom(error)),
-    );
   }, []);
   return html`
     <h1 class="unseen">SQL</h1>
@@ -49,12 +47,18 @@ function Workbench({ dialect }) {
     const tab = current();
     runIn(tab.id, editor.current.selection() || tab.text, tab.database);
   }
+  function explain() {
+    const tab = current();
+    const selected = editor.current.selection();
+    explainIn(tab.id, selected || tab.text, tab.database, selected ? selected.length : editor.current.cursor());
+  }
   useEffect(() => {
     const made = makeEditor(host.current, {
       dialect,
       database: () => current().database,
       changed: (text) => change({ text }),
-      run,
+      keys: { "Mod-Enter": run, "Mod-e": explain },
+      hint: "SELECT … – Ctrl+Enter runs it, Ctrl+E explains it, Ctrl+Space completes",
     });
     editor.current = made;
     return () => made.close();
@@ -67,9 +71,11 @@ function Workbench({ dialect }) {
   }, [open.value]);
   useCommands([
     { name: "Run the statement", keys: "Ctrl Enter", run },
+    { name: "Explain the statement", keys: "Ctrl E", run: explain },
     { name: "New tab", run: () => openTab() },
   ]);
   const tab = current();
+  const plan = plans.value[tab.id];
   return html`
     <div class="workbench">
       <details class="side" open=${sideOpen.value} onToggle=${(event) => (sideOpen.value = event.target.open)}>
@@ -81,15 +87,18 @@ function Workbench({ dialect }) {
         <${Tabs} />
         <div id="statement" role="tabpanel" aria-labelledby=${`tab-${tab.id}`}>
           <div class="editor" ref=${host}></div>
-          <${Toolbar} tab=${tab} run=${run} check=${() => editor.current.check()} />
-          <${Result} run=${runs.value[tab.id]} />
+          <${Toolbar} tab=${tab} run=${run} explain=${explain} check=${() => editor.current.check()} />
+          <div class=${plan ? "answers with-plan" : "answers"}>
+            <div class="answer"><${Result} run=${runs.value[tab.id]} /></div>
+            ${plan && html`<${Plan} key=${tab.id} state=${plan} close=${() => closePlan(tab.id)} />`}
+          </div>
         </div>
       </div>
     </div>
   `;
 }
 
-function Toolbar({ tab, run, check }) {
+function Toolbar({ tab, run, explain, check }) {
   const names = useSignal([]);
   useEffect(() => {
     databases().then((found) => (names.value = found), () => {});
@@ -105,6 +114,7 @@ function Toolbar({ tab, run, check }) {
       ${state?.stop
         ? html`<button class="danger" onClick=${state.stop}>${state.subject ? "Stop" : "Cancel"}</button>`
         : html`<button class="main" onClick=${run}>Run</button>`}
+      <button title="What the statement at the cursor would do; it is not run" onClick=${explain}>Explain</button>
       <select aria-label="Database" value=${tab.database} onChange=${choose}>
         <option value="">no database</option>
         ${listed.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
@@ -112,16 +122,4 @@ function Toolbar({ tab, run, check }) {
       ${state && html`<${Elapsed} state=${state} />`}
     </div>
   `;
-}
-
-/** Counts while a statement runs, and stays when it has run. */
-function Elapsed({ state }) {
-  const now = useSignal(performance.now());
-  useEffect(() => {
-    if (!state.stop) return undefined;
-    const timer = setInterval(() => (now.value = performance.now()), 100);
-    return () => clearInterval(timer);
-  }, [state]);
-  const elapsed = state.elapsed ?? Math.max(now.value - state.started, 0);
-  return html`<span class="soft">${elapsed < 1000 ? `${Math.round(elapsed)} ms` : `${(elapsed / 1000).toFixed(1)} s`}</span>`;
 }

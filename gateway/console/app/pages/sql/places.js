@@ -25,6 +25,11 @@ export function spanOf(text, mistake, statements) {
   return { from, to: from + unitAt(text.slice(from), Math.max(mistake.length, 1)) };
 }
 
+/** Which of *statements* a cursor at *unit* means: the one that it is in or behind, else the first. */
+export function statementAt(text, statements, unit) {
+  return statements.findLast(({ start }) => unitAt(text, start) <= unit) ?? statements[0];
+}
+
 /** The first words of a text, as the name of its tab. */
 export function titleOf(text) {
   const words = text.replace(/--[^\n]*/g, " ").trim().split(/\s+/).slice(0, 4).join(" ");

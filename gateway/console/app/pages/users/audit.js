@@ -4,6 +4,7 @@ import { ask } from "../../core/http.js";
 import { usePoll } from "../../core/poll.js";
 import { Fault } from "../../parts/fault.js";
 import { List } from "../../parts/list.js";
+import { TraceLink } from "../../parts/trace_link.js";
 
 const SECONDS = 5;
 const MOST = 200;
@@ -30,13 +31,13 @@ const COLUMNS = [
   { title: "Event", show: (one) => one.event },
   { title: "User", show: (one) => one.user || "–" },
   { title: "From", show: (one) => one.remote || "–" },
-  { title: "More", show: (one) => one.more },
+  { title: "More", show: ({ more, trace }) => html`${more}${trace && html` <small>trace <${TraceLink} trace=${trace} /></small>`}` },
 ];
 
 function describe({ time, event, user, remote, details }) {
-  const { sql, ...others } = details;
+  const { sql, trace = "", ...others } = details;
   const words = Object.entries(others).map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`);
-  return { at: time, time: time.replace("T", " ").slice(0, 19), event, user, remote, more: [sql, words.join(", ")].filter(Boolean).join(" · ") };
+  return { at: time, time: time.replace("T", " ").slice(0, 19), event, user, remote, trace, more: [sql, words.join(", ")].filter(Boolean).join(" · ") };
 }
 
 function has(one, word) {

@@ -1,14 +1,15 @@
 // What can be done with a stream, as far as the user may do it.
-import { html, useSignal } from "../../vendor/preact.js";
-import { faultFrom } from "../core/http.js";
-import { announce } from "../core/live.js";
-import { query, quotePath } from "../core/query.js";
-import { go, linkTo } from "../core/router.js";
-import { may } from "../core/session.js";
-import { ConfirmDialog } from "../parts/dialog.js";
-import { Fault } from "../parts/fault.js";
-import { RunDialog } from "../parts/run_dialog.js";
-import { anewOf, isHidden } from "./stream_anew.js";
+import { html, useSignal } from "../../../vendor/preact.js";
+import { faultFrom } from "../../core/http.js";
+import { announce } from "../../core/live.js";
+import { query, quotePath } from "../../core/query.js";
+import { go, linkTo } from "../../core/router.js";
+import { may } from "../../core/session.js";
+import { ConfirmDialog } from "../../parts/dialog.js";
+import { Fault } from "../../parts/fault.js";
+import { RunDialog } from "../../parts/run_dialog.js";
+import { anewOf, isHidden } from "./anew.js";
+import { mayReplace } from "./rights.js";
 
 /** @param done is called when something was done */
 export function StreamActions({ stream, done }) {
@@ -68,7 +69,7 @@ export function StreamActions({ stream, done }) {
 /** The way on of a stream that failed. The gateway decides what its source and its target ask for. */
 function Anew({ stream: { database, name, sql }, ask }) {
   const text = anewOf(sql);
-  if (!text || !may("CREATE", "database", database) || !may("DROP", "stream", database, name)) return null;
+  if (!text || !mayReplace(database, name)) return null;
   const begin = () => (isHidden(text) ? go("sql", text, database) : ask(text));
   return html`<button class="main" aria-label=${`Begin anew ${name}`} onClick=${begin}>Begin anew</button>`;
 }

@@ -1,4 +1,4 @@
-// A stream that failed begins anew: it is made again, and computes what its source holds. Pure.
+// The statement that made a stream, as one that takes its place. Pure.
 
 const NAME = "(?:`(?:[^`]|``)+`|[\\p{L}_][\\p{L}\\d_]*)";
 const SPACE = "(?:\\s|--[^\\n]*\\n|/\\*[^]*?\\*/)";
@@ -7,6 +7,12 @@ const CREATE = new RegExp(
   "iu",
 );
 const HISTORY = /\s+FILL_HISTORY\s+[01](\s+ASYNC)?\b/i;
+
+/** *sql*, which made a stream, as the statement that replaces it; null where it is none. */
+export function replacingOf(sql) {
+  const found = CREATE.exec(sql);
+  return found && `CREATE OR REPLACE STREAM ${found[1]}${sql.slice(found[0].length)}`;
+}
 
 /** *sql*, which made a stream, as the statement that replaces it and fills its history; null where it is none. */
 export function anewOf(sql) {

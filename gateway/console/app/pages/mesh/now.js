@@ -1,15 +1,15 @@
-// Mesh: the services with what they wait for, the nodes, snodes, and what the doctor finds.
-import { html } from "../../vendor/preact.js";
-import { bytes, count, duration } from "../core/format.js";
-import { ask } from "../core/http.js";
-import { usePoll } from "../core/poll.js";
-import { objects } from "../core/query.js";
-import { Fault } from "../parts/fault.js";
-import { Findings } from "../parts/findings.js";
-import { List } from "../parts/list.js";
-import { State } from "../parts/state.js";
+// How the mesh is now: the services with what they wait for, the nodes, snodes, and what the doctor finds.
+import { html } from "../../../vendor/preact.js";
+import { bytes, count, duration } from "../../core/format.js";
+import { ask } from "../../core/http.js";
+import { usePoll } from "../../core/poll.js";
+import { objects } from "../../core/query.js";
+import { Fault } from "../../parts/fault.js";
+import { Findings } from "../../parts/findings.js";
+import { List } from "../../parts/list.js";
+import { State } from "../../parts/state.js";
 
-export function Mesh() {
+export function Now() {
   const { answer, fault } = usePoll(async (signal) => {
     const [health, nodes, snodes] = await Promise.all([
       ask("/v1/health", undefined, { signal }),
@@ -20,7 +20,6 @@ export function Mesh() {
   }, 2);
   const found = answer.value;
   return html`
-    <h1>Mesh</h1>
     <${Fault} fault=${fault.value} />
     ${!found && !fault.value && html`<p>Loading …</p>`}
     ${found && html`

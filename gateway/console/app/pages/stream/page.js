@@ -1,21 +1,21 @@
 // One stream: its text, counters, windows, tasks, newest results and the rows that came too late.
-import { html, useRef } from "../../vendor/preact.js";
-import { useCommands } from "../core/commands.js";
-import { bytes, count, rate } from "../core/format.js";
-import { usePoll } from "../core/poll.js";
-import { objects, query, quoteText } from "../core/query.js";
-import { go, linkTo } from "../core/router.js";
-import { Recent, streams } from "../core/streams.js";
-import { CopyButton } from "../parts/copy.js";
-import { Fault } from "../parts/fault.js";
-import { Grid } from "../parts/grid.js";
-import { List } from "../parts/list.js";
-import { NewestRows } from "../parts/newest_rows.js";
-import { Spark } from "../parts/spark.js";
-import { State } from "../parts/state.js";
-import { Ends, Status } from "../parts/stream_words.js";
-import { WindowLane } from "./lane/lane.js";
-import { StreamActions } from "./stream_actions.js";
+import { html, useRef } from "../../../vendor/preact.js";
+import { useCommands } from "../../core/commands.js";
+import { bytes, count, rate } from "../../core/format.js";
+import { usePoll } from "../../core/poll.js";
+import { objects, query, quoteText } from "../../core/query.js";
+import { go, linkTo } from "../../core/router.js";
+import { Recent, streams } from "../../core/streams.js";
+import { Fault } from "../../parts/fault.js";
+import { Grid } from "../../parts/grid.js";
+import { List } from "../../parts/list.js";
+import { NewestRows } from "../../parts/newest_rows.js";
+import { Spark } from "../../parts/spark.js";
+import { State } from "../../parts/state.js";
+import { Ends, Status } from "../../parts/stream_words.js";
+import { WindowLane } from "../lane/lane.js";
+import { StreamActions } from "./actions.js";
+import { Statement } from "./statement.js";
 
 export function Stream({ database, name }) {
   const recent = useRef(new Recent());
@@ -39,7 +39,7 @@ export function Stream({ database, name }) {
       </div>
       <${Counters} stream=${stream} recent=${recent.current} />
       <${WindowLane} stream=${stream} />
-      <${Text} stream=${stream} />
+      <${Statement} stream=${stream} replaced=${again} />
       <${Tasks} database=${database} name=${name} />
       ${stream.target_table && html`<${Results} database=${stream.target_db} table=${stream.target_table} />`}
       <${LateRows} database=${database} name=${name} />
@@ -69,15 +69,6 @@ function Counters({ stream, recent }) {
         `,
       )}
     </div>
-  `;
-}
-
-function Text({ stream }) {
-  const edit = () => go("sql", stream.sql, stream.database);
-  return html`
-    <h2>Statement</h2>
-    <pre class="text" tabindex="0">${stream.sql}</pre>
-    <div class="row"><button onClick=${edit}>Open in SQL</button><${CopyButton} text=${stream.sql} /></div>
   `;
 }
 
