@@ -8,6 +8,7 @@ they end and deletes records. Every failure is a `BusError`.
 """
 
 from penstock.bus.admin import Admin, Cluster, topic_config
+from penstock.bus.client_log import LOGGER
 from penstock.bus.publisher import Publisher
 from penstock.bus.reader import REST_MS, Reader
 from penstock.bus.records import (
@@ -18,7 +19,7 @@ from penstock.bus.records import (
     Delivery,
     Offsets,
 )
-from penstock.bus.security import LOGGER, login, secure
+from penstock.bus.security import login, secure
 
 __all__ = [
     "BEGINNING",

@@ -17,9 +17,10 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from penstock import names
+from penstock.bus.client_log import LOGGER
 from penstock.bus.errors import bus_error
 from penstock.bus.records import MAX_MESSAGE_BYTES, Offsets
-from penstock.bus.security import LOGGER, login
+from penstock.bus.security import login
 from penstock.errors import BusError
 
 T = TypeVar("T")

@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from penstock.bus.client_log import LOGGER
 from penstock.bus.errors import bus_error
 from penstock.bus.records import MAX_MESSAGE_BYTES, Delivery, topic_partition
-from penstock.bus.security import LOGGER, login
+from penstock.bus.security import login
 from penstock.errors import BusError
 from penstock.runtime import vital
 

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from penstock.bus.client_log import LOGGER
 from penstock.bus.errors import TRANSIENT, bus_error
 from penstock.bus.records import MAX_MESSAGE_BYTES, Batch, Offsets, topic_partition
-from penstock.bus.security import LOGGER, login
+from penstock.bus.security import login
 from penstock.errors import BusError
 
 #: a reader to which nothing comes asks the broker once in so long

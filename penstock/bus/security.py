@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
-#: where librdkafka's own lines go instead of stderr
-LOGGER = logging.getLogger("penstock.kafka")
 #: options of clients by the addresses of their brokers; "": of all other clients. See `secure`
 _security: dict[str, Mapping[str, str]] = {}
 

@@ -50,6 +50,8 @@ _STOP_SECONDS_SERVICE = 12.0
 _START_ATTEMPTS = 4
 #: those that start behind others wait at most so long for each of them
 _HEAD_START_SECONDS = 10.0
+#: and after so many its twin is no longer waited for
+_TWIN_SECONDS = 60.0
 #: times as long may a service be silent while others start
 _PATIENCE_IN_START = 6
 _logger = log.get("penstock.mesh")
@@ -205,7 +207,12 @@ class Supervisor:
         those that get the processor before it.
         """
         missing = [name for name in service.needs if not self._kept[name].ever_ready]
-        return missing or [name for name in service.after if self._goes_first(self._kept[name])]
+        if missing:
+            return missing
+        twin = self._kept.get(service.twin)
+        if twin is not None and self._is_coming(twin):
+            return [twin.service.name]
+        return [name for name in service.after if self._goes_first(self._kept[name])]
 
     def _start(self, kept: Kept) -> None:
         """Start a service, as soon as what it imports is there."""
@@ -245,6 +252,13 @@ class Supervisor:
         self._forks.close()
         self._forks = self._make_forks()
         return True
+
+    @staticmethod
+    def _is_coming(kept: Kept) -> bool:
+        """True while a service is on its way, and a second one of its kind would only slow it."""
+        if kept.child is None or kept.state == "ready":
+            return False
+        return time.time() - kept.child.started < _TWIN_SECONDS
 
     @staticmethod
     def _goes_first(kept: Kept) -> bool:

@@ -216,6 +216,17 @@ def test_down_ends_a_supervisor_and_services_that_do_not_hear_it(tmp_path: Path)
         process.stdout.close()  # type: ignore[union-attr]
 
 
+def test_a_standby_waits_while_its_twin_is_on_its_way(tmp_path: Path) -> None:
+    service = ServicePlan("spark", [], {}, (), lambda: "")
+    child = ChildProcess([sys.executable, "-c", ""], os.environ, tmp_path / "log", tmp_path)
+    assert Supervisor._is_coming(Kept(service, "unready", child=child))
+    assert not Supervisor._is_coming(Kept(service, "ready", child=child))
+    assert not Supervisor._is_coming(Kept(service, "backoff"))
+    child.started -= supervisor._TWIN_SECONDS
+    assert not Supervisor._is_coming(Kept(service, "starting", child=child))
+    assert child.wait(30)
+
+
 def test_who_dies_young_waits_longer_each_time() -> None:
     pauses = [0.0]
     for _ in range(8):
