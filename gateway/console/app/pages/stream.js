@@ -16,6 +16,8 @@ import { State } from "../parts/state.js";
 import { Ends, Status } from "../parts/stream_words.js";
 import { WindowLane } from "./lane/lane.js";
 import { StreamActions } from "./stream_actions.js";
+import { HistoryProgress } from "./stream_history.js";
+import { Quotas } from "./stream_quotas.js";
 
 export function Stream({ database, name }) {
   const recent = useRef(new Recent());
@@ -37,7 +39,9 @@ export function Stream({ database, name }) {
         <span><${Status} stream=${stream} /> <${Ends} stream=${stream} /></span>
         <${StreamActions} stream=${stream} done=${again} />
       </div>
+      <${HistoryProgress} stream=${stream} />
       <${Counters} stream=${stream} recent=${recent.current} />
+      <${Quotas} stream=${stream} />
       <${WindowLane} stream=${stream} />
       <${Text} stream=${stream} />
       <${Tasks} database=${database} name=${name} />
