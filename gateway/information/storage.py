@@ -41,12 +41,17 @@ class StorageLists:
         )
 
     def _told(self, tables: Sequence[Table]) -> list[dict[str, int]]:
-        """Return what the store tells of each table."""
+        """Return what the store tells of each table; nothing of one that the user may not read,
+        since it counts rows.
+        """
         if not tables:
             return []
         ids = [str(table.id) for table in tables]
         found = ask(lambda: self._viewer.redis.hmget(names.table_sizes(), ids))
-        return [json.loads(said) if said is not None else {} for said in found]
+        return [
+            json.loads(said) if said is not None and self._viewer.may("READ", table) else {}
+            for table, said in zip(tables, found, strict=True)
+        ]
 
     def _row(self, table: Table, said: dict[str, int]) -> tuple[Any, ...]:
         virtual = "VIRTUAL_" if table.kind == "virtual" else ""

@@ -51,9 +51,7 @@ class TableSize:
 class TableSizes:
     """Used by the flushing thread."""
 
-    def __init__(
-        self, catalog: CatalogReader, partitions: Partitions, client: redis.Redis
-    ) -> None:
+    def __init__(self, catalog: CatalogReader, partitions: Partitions, client: redis.Redis) -> None:
         self._catalog = catalog
         self._partitions = partitions
         self._redis = client
@@ -122,6 +120,6 @@ class TableSizes:
         with self._redis.pipeline() as pipeline:
             pipeline.delete(key)
             if found:
-                pipeline.hset(key, mapping=found)
+                pipeline.hset(key, mapping=dict(found.items()))
                 pipeline.expire(key, _KEPT_SECONDS)
             pipeline.execute()

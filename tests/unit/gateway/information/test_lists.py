@@ -232,8 +232,12 @@ def test_who_sees_what() -> None:
     lists = TableLists(here.as_user("ann"))
     assert rows(lists.tables(ListScope("d")), "table_name") == [("p",)]
     assert lists.stables().num_rows == 0
-    kept = StorageLists(here.as_user("ann"), lists.count_children).storage()
-    assert rows(kept, "table_name") == [("p",)]
+    here.redis.hset(names.table_sizes(), "8", '{"rows": 5}')
+    kept = StorageLists(here.as_user("ann"), lists.count_children)
+    assert rows(kept.storage(), "table_name", "stored_rows") == [("p", 5)]
+    here.catalog.put(dataclasses.replace(ann, grants=(Grant("WRITE", 8),)))
+    assert rows(kept.storage(), "table_name", "stored_rows") == [("p", None)]
+    here.catalog.put(ann)
     assert here.as_user("ann").may("READ", PLAIN) and not here.as_user("ann").may("WRITE", PLAIN)
     assert here.as_user("ann").manages("ann") and not here.as_user("ann").manages("bob")
     assert here.viewer.manages("bob")

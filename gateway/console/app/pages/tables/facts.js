@@ -17,7 +17,7 @@ export function Facts({ facts }) {
   const { rows, bytes } = sizeWords(storage);
   return html`
     <${Fault} fault=${fault.value} />
-    <dl class="about" aria-label="Facts">
+    <section aria-label="Facts"><dl class="about">
       <div><dt>Kind</dt><dd>${facts.child
         ? html`child table of <a href=${linkTo("tables", database, home)}>${home}</a>`
         : kindOf(storage)}</dd></div>
@@ -33,6 +33,6 @@ export function Facts({ facts }) {
       `}
       <div><dt>Precision of times</dt><dd>${facts.database?.precision}</dd></div>
       ${storage.table_comment && html`<div><dt>Comment</dt><dd>${storage.table_comment}</dd></div>`}
-    </dl>
+    </dl></section>
   `;
 }

@@ -6,7 +6,6 @@ import { query } from "../../core/query.js";
 import { linkTo } from "../../core/router.js";
 import { columns } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
-import { State } from "../../parts/state.js";
 import { useAnswer } from "./asked.js";
 import { InsertField, idOf } from "./insert_field.js";
 import { emptyFields, insertOf, placeOf, writtenOf } from "./insert_text.js";
@@ -98,7 +97,7 @@ function Row({ database, home, child, asks, all }) {
       <p class="row">
         <button type="submit" class="main" disabled=${busy.value}>Insert</button>
         <a href=${linkTo("sql", text, database)}>Change it in SQL</a>
-        ${written.value && html`<${State} word="ok" /> The row is written.`}
+        ${written.value && html`<span class="state good"><span aria-hidden="true">✔</span> The row is written.</span>`}
       </p>
       ${written.value?.notices.map((notice) => html`<p key=${notice} class="note">${notice}</p>`)}
     </form>
