@@ -184,6 +184,13 @@ def children(table_id: int) -> str:
     return f"penstock:children:{table_id}"
 
 
+def table_sizes() -> str:
+    """Redis hash: field table id → JSON of what the store keeps of the table (`TableSize`). It goes
+    when the store tells nothing more.
+    """
+    return "penstock:sizes"
+
+
 def query_heartbeat(topic: str) -> str:
     """Redis key that lives while a query reads *topic*, or would with its next record; set by
     spark_jobs, asked by CREATE DATABASE.

@@ -42,6 +42,22 @@ TABLES: Columns = (
     ("uid", BIG),
     ("type", TEXT),
 )
+STORAGE: Columns = (
+    ("table_name", TEXT),
+    ("db_name", TEXT),
+    # as in COLUMNS; child tables are not listed
+    ("table_type", TEXT),
+    ("partitions", INT),
+    # of the table itself
+    ("keep", TEXT),
+    ("table_comment", LONG),
+    ("child_tables", BIG),
+    # versions of rows in files, and those that are in none yet
+    ("stored_rows", BIG),
+    ("tail_rows", BIG),
+    ("stored_bytes", BIG),
+    ("stored_files", BIG),
+)
 COLUMNS: Columns = (
     ("table_name", TEXT),
     ("db_name", TEXT),
@@ -93,6 +109,10 @@ STREAMS: Columns = (
     ("max_state", BIG),
     ("events_waiting", BIG),
     ("lag_partition", TEXT),
+    # how much of its history is filled, where that goes on
+    ("history_percent", INT),
+    # what MAX_STATE counts
+    ("full_state_bytes", BIG),
 )
 LATE: Columns = (
     ("stream_name", TEXT),
@@ -136,6 +156,7 @@ TASKS: Columns = (
     ("failed_rows", BIG),
     ("state_bytes", BIG),
     ("last_error", LONG),
+    ("history_percent", INT),
 )
 EXTERNALS: Columns = (
     ("stream_name", TEXT),
@@ -218,6 +239,7 @@ LISTS: dict[str, Columns] = {
     "ins_databases": DATABASES,
     "ins_stables": STABLES,
     "ins_tables": TABLES,
+    "ins_storage": STORAGE,
     "ins_columns": COLUMNS,
     "ins_tags": TAGS,
     "ins_indexes": INDEXES,

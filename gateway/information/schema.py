@@ -24,6 +24,7 @@ from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
 from gateway.information.scope import SCHEMA, ListScope, is_own, scope_of
 from gateway.information.session import insert_values, session_values
+from gateway.information.storage import StorageLists
 from gateway.information.streams import StreamLists
 from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
@@ -65,6 +66,7 @@ class Information:
         self._letters = letters
         self.tables = TableLists(self._viewer)
         self.children = ChildLists(self._viewer)
+        self._storage = StorageLists(self._viewer, self.tables.count_children)
         self._streams = StreamLists(self._viewer)
         self._federation = FederationLists(self._viewer)
         self._principals = PrincipalLists(self._viewer)
@@ -79,6 +81,7 @@ class Information:
             "ins_databases": lambda _: self.tables.databases(),
             "ins_stables": lambda _: self.tables.stables(),
             "ins_tables": self.tables.tables,
+            "ins_storage": self._storage.storage,
             "ins_columns": self.tables.columns,
             "ins_tags": self.children.tags,
             "ins_indexes": lambda _: table_of(columns.INDEXES, ()),

@@ -78,6 +78,8 @@ class StreamLists:
                     p.max_state or None,
                     _targets(said)[1] if notifies else None,
                     _hindmost([lags[topic] for topic in self._topics(s) if topic in lags]),
+                    _history_percent(said),
+                    sum(stats.get("full_bytes", 0) for stats in _counted(said)),
                 )
             )
         return table_of(columns.STREAMS, rows)
@@ -88,7 +90,7 @@ class StreamLists:
         """Return rows in and out, late and failed, bytes of state, records not worked on yet, the
         newest complaint.
         """
-        stats = [json.loads(v) for f, v in said.items() if f.startswith(names.STATS)]
+        stats = _counted(said)
         rows_in, rows_out, late, failed, size = (sum(s[k] for s in stats) for k in _COUNTED)
         complaint = next((s["error"] for s in stats if s["error"]), None)
         lag = sum(lags[topic].records for topic in self._topics(stream) if topic in lags)
@@ -147,9 +149,9 @@ class StreamLists:
 
     def _readiness(self, stream: StreamEntry, said: dict[str, str]) -> tuple[str, str]:
         """Return the status of a stream that nothing stops: it starts up, or is ready."""
-        filling = [int(v) for k, v in said.items() if k.startswith(names.FILLING)]
-        if filling:
-            return "init", f"history {min(filling)} %"
+        percent = _history_percent(said)
+        if percent is not None:
+            return "init", f"history {percent} %"
         wanted = live_fields(self._viewer.whole(), stream)
         live = len(wanted & said.keys())
         if live < len(wanted):
@@ -161,6 +163,18 @@ class StreamLists:
 
     def _progress(self, stream: StreamEntry) -> dict[str, str]:
         return progress(self._viewer.redis, stream)
+
+
+def _counted(said: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return what each processor of a stream has counted."""
+    return [json.loads(v) for f, v in said.items() if f.startswith(names.STATS)]
+
+
+def _history_percent(said: Mapping[str, str]) -> int | None:
+    """Return how much of a stream's history is filled where that is slowest; None: nowhere is it
+    being filled.
+    """
+    return min((int(v) for f, v in said.items() if f.startswith(names.FILLING)), default=None)
 
 
 def _hindmost(lags: Sequence[_Lag]) -> str | None:
@@ -203,6 +217,7 @@ def _task(stream: StreamEntry, field: str, value: str, said: dict[str, str]) -> 
         None if live else note,
         *(stats.get(name, 0) for name in _COUNTED),
         stats.get("error") or None,
+        int(value) if filling else None,
     )
 
 

@@ -43,7 +43,7 @@ class TableLists:
         catalog = self._viewer.catalog
         rows: list[tuple[Any, ...]] = []
         for d in catalog.databases():
-            count = sum(self._count(t) if t.tags else 1 for t in catalog.tables(d.name))
+            count = sum(self.count_children(t) if t.tags else 1 for t in catalog.tables(d.name))
             keep = "forever" if d.keep is None else str(d.keep)
             rows.append(
                 (
@@ -130,7 +130,7 @@ class TableLists:
         for name, _ in held_children(catalog, self._viewer.redis, table, scope.tables):
             yield name, 0
 
-    def _count(self, table: Table) -> int:
+    def count_children(self, table: Table) -> int:
         """Count child tables; Redis is asked for names of the catalog's only, some at a
         time.
         """

@@ -1,5 +1,5 @@
-"""Chores between two reads of the log: latest rows go to Redis, old rows and records go away,
-databases get more partitions.
+"""Chores between two reads of the log: latest rows and sizes of tables go to Redis, old rows and
+records go away, databases get more partitions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from services.store.partitions import Partitions
 from services.store.redis_reports import RedisReports
 from services.store.retention import Retention
 from services.store.settings import StoreSettings
+from services.store.table_sizes import TableSizes
 from services.store.tail_flusher import TailFlusher
 
 log = get(__name__)
 #: how often latest rows go to Redis
 _LATEST_SECONDS = 0.5
+#: how often sizes of tables are looked at
+_SIZES_SECONDS = 5.0
 
 
 class Housekeeping:
@@ -46,7 +49,10 @@ class Housekeeping:
         self._flusher = flusher
         self._moving = Moving(catalog, partitions, client, flusher.worker)
         self._retention = Retention(settings, catalog, partitions, admin)
+        self._sizes = TableSizes(catalog, partitions, client)
         self._latest_at = 0.0
+        self._sized_at = float("-inf")
+        self._sizing: Future[None] | None = None
         self._swept_at = time.monotonic()
         self._sweeping: Future[None] | None = None
 
@@ -58,8 +64,10 @@ class Housekeeping:
             self._forget_dropped()
             self._reports.make()
             self._write_latest("latest rows wait for redis")
-        swept = self._sweeping is None or self._sweeping.done()
-        if swept and now - self._swept_at >= self._settings.sweep_seconds:
+        if _is_over(self._sizing) and now - self._sized_at >= _SIZES_SECONDS:
+            self._sized_at = now
+            self._sizing = self._flusher.worker.submit(self._sizes.tell)
+        if _is_over(self._sweeping) and now - self._swept_at >= self._settings.sweep_seconds:
             self._swept_at = now
             self._sweeping = self._flusher.worker.submit(self._retention.sweep)
         self._moving.step(self._flusher.cut)
@@ -78,3 +86,8 @@ class Housekeeping:
             self._latest.write()
         except redis.RedisError as error:
             log.warning(trouble, error=str(error))
+
+
+def _is_over(chore: Future[None] | None) -> bool:
+    """Tell whether the flushing thread has done a chore, or was never given it."""
+    return chore is None or chore.done()

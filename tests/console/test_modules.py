@@ -23,6 +23,7 @@ _CALL = """async ([base, module, code]) => {
     return new Function(...Object.keys(names), `return ${code}`)(...Object.values(names));
 }"""
 Call = Callable[[str, str], Any]
+FORM = "pages/tables/insert_text.js"
 
 
 @pytest.fixture
@@ -234,9 +235,118 @@ def test_rows_of_a_dead_letter_are_sent_again_exactly(call: Call) -> None:
     assert call(module, f"tablesOf({read}.rows)") == ["t1"]
     assert call(module, f"insertOf('d', 't1', {json.dumps(columns)}, {read}.rows)") == (
         "INSERT INTO `d`.`t1` (`ts`, `n`, `d`, `s`, `x`) VALUES"
-        " (1780300800000123, 9007199254740993, '1.50', 'it''s', X'01ff')"
+        " (1780300800000123, 9007199254740993, '1.50', 'it''s', '\\\\x01ff')"
         " `d`.`t1` (`ts`, `s`) VALUES (2, 'part')"
     )
+
+
+def columns_of_form(call: Call, *kinds: tuple[str, str]) -> str:
+    """Return what a form writes of columns, of which a tag is called g, as text of a program."""
+    columns = [{"name": name, "type": kind, "tag": name == "g"} for name, kind in kinds]
+    return json.dumps(call(FORM, f"writtenOf({json.dumps(columns)})"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "wanted"),
+    [
+        ("BIGINT", " 9007199254740993 ", "9007199254740993"),
+        ("DECIMAL(9,2)", "-1.50", "-1.50"),
+        ("DOUBLE", "1e-3", "1e-3"),
+        ("DOUBLE", "nan", "'nan'"),
+        ("INT", "1), (2", "'1), (2'"),
+        ("VARCHAR(8)", "", "''"),
+        ("NCHAR(8)", "it's 5", "'it''s 5'"),
+        ("VARBINARY", "00ff", "'\\\\x00ff'"),
+        ("BOOL", "true", "true"),
+        ("BOOL", "yes", "'yes'"),
+        ("TIMESTAMP", "1780300800000", "1780300800000"),
+        ("TIMESTAMP", "now - 1h", "now - 1h"),
+        ("TIMESTAMP", "2026-01-01 00:00:00", "'2026-01-01 00:00:00'"),
+        ("TIMESTAMP", "now; DROP TABLE t", "'now; DROP TABLE t'"),
+    ],
+)
+def test_values_of_a_form_are_literals(call: Call, kind: str, text: str, wanted: str) -> None:
+    field = json.dumps({"text": text, "none": False})
+    assert call(FORM, f"literalOf({field}, {kind!r})") == wanted
+    assert call(FORM, f"literalOf({{text: '', none: true}}, {kind!r})") == "NULL"
+
+
+def test_a_form_makes_an_insert_with_a_child_table_or_without(call: Call) -> None:
+    columns = columns_of_form(call, ("ts", "TIMESTAMP"), ("a`b", "INT"), ("g", "INT"))
+    fields = f"emptyFields({columns})"
+    new = "{database: 'd', home: 'm', child: 'c', isNew: true}"
+    assert call(FORM, f"insertOf({new}, {columns}, {fields})") == (
+        "INSERT INTO `d`.`c` USING `d`.`m` (`g`) TAGS (NULL) (`ts`, `a``b`) VALUES (NOW, NULL)"
+    )
+    plain = "{database: 'd', home: 't', child: null, isNew: false}"
+    assert call(FORM, f"insertOf({plain}, {columns}, {fields})") == (
+        "INSERT INTO `d`.`t` (`ts`, `a``b`) VALUES (NOW, NULL)"
+    )
+
+
+def test_times_and_numbers_that_come_by_themselves_are_not_asked_for(call: Call) -> None:
+    columns = columns_of_form(call, ("_tp_time", "TIMESTAMP"), ("_tp_sn", "BIGINT"), ("v", "INT"))
+    assert json.loads(columns) == [{"name": "v", "type": "INT", "tag": False, "needed": False}]
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [
+        ({"message": 'row 0, column "v": 5.5 is not INT'}, "v"),
+        ({"message": "'x' is not INT", "detail": 'tag "g"'}, "g"),
+        ({"message": 'column "tbname": "m" is a table of its own'}, "tbname"),
+        ({"message": 'there is no column "other"'}, None),
+        ({"message": "the gateway does not answer"}, None),
+    ],
+)
+def test_an_error_is_shown_at_the_field_that_it_names(
+    call: Call, fault: dict[str, str], place: str | None
+) -> None:
+    columns = columns_of_form(call, ("ts", "TIMESTAMP"), ("v", "INT"), ("g", "INT"))
+    assert call(FORM, f"placeOf({json.dumps(fault)}, {columns}) ?? null") == place
+
+
+def test_what_is_stored_of_a_table_is_said_or_that_nobody_knows(call: Call) -> None:
+    module = "pages/tables/words.js"
+    stored = "{stored_rows: 9007199254740993n, tail_rows: 2, stored_bytes: 4000, stored_files: 1}"
+    assert call(module, f"sizeWords({stored})") == {
+        "rows": "9,007,199,254,740,995, 2 of them in no file yet",
+        "bytes": "4 kB in 1 file",
+    }
+    assert "not known" in call(module, "sizeWords({stored_rows: null}).rows")
+    words = [("'5d'", "'forever'"), ("null", "'forever'"), ("null", "'10d'")]
+    assert [call(module, f"keepWords({own}, {home})") for own, home in words] == [
+        "5d, by its own KEEP; the database's is forever",
+        "for ever",
+        "10d, by the database's KEEP",
+    ]
+
+
+def test_time_that_is_left_goes_by_the_pace_that_was_seen(call: Call) -> None:
+    notes = """(...notes) => {
+        const pace = new Pace();
+        notes.forEach(([percent, time]) => pace.add(percent, time));
+        return pace.left(notes.at(-1)[1]);
+    }"""
+    module = "pages/stream/pace.js"
+    assert call(module, f"({notes})([10, 0], [10, 5])") is None
+    assert call(module, f"({notes})([10, 0], [20, 10])") == 80
+    assert call(module, f"({notes})([10, 0], [20, 10], [20, 15])") == 75
+    assert call(module, f"({notes})([10, 0], [20, 10], [0, 20])") is None
+
+
+def test_progress_of_a_history_is_there_while_it_is_filled(call: Call) -> None:
+    shown = """(async () => {
+        const { html, render } = await load("../vendor/preact.js");
+        const draw = (percent) => {
+            const stream = { history_percent: percent };
+            render(html`<${HistoryProgress} stream=${stream} />`, document.body);
+            return document.querySelector("progress")?.value ?? null;
+        };
+        document.body.replaceChildren();
+        return [draw(40), draw(null)];
+    })()"""
+    assert call("pages/stream/history.js", shown) == [40, None]
 
 
 def test_streams_compute_again_from_the_first_to_the_last_time(call: Call) -> None:

@@ -43,6 +43,11 @@ export function quotePath(database, name) {
   return `${quoteName(database)}.${quoteName(name)}`;
 }
 
+/** Bytes, given in hex, as INSERT has them. */
+export function quoteBytes(hex) {
+  return quoteText(`\\x${hex}`);
+}
+
 /** A text as SQL has it. */
 export function quoteText(text) {
   return "'" + String(text).replaceAll("\\", "\\\\").replaceAll("'", "''") + "'";

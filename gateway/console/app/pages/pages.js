@@ -7,7 +7,7 @@ import { Live } from "./live/page.js";
 import { Mesh } from "./mesh/page.js";
 import { SqlPage } from "./sql/page.js";
 import { Streams } from "./streams.js";
-import { Tables } from "./tables.js";
+import { Tables } from "./tables/page.js";
 import { Users } from "./users/page.js";
 
 export const PAGES = [

@@ -17,6 +17,7 @@ from gateway.information.losses import LossLists
 from gateway.information.mesh import MeshLists
 from gateway.information.principals import PrincipalLists
 from gateway.information.scope import SCHEMA, ListScope
+from gateway.information.storage import StorageLists
 from gateway.information.streams import StreamLists
 from gateway.information.tables import KINDS, TableLists
 from gateway.information.viewer import Viewer
@@ -91,6 +92,10 @@ class Here:
         return dataclasses.replace(self.viewer, user=user)
 
 
+def storage(here: Here) -> StorageLists:
+    return StorageLists(here.viewer, TableLists(here.viewer).count_children)
+
+
 def rows(table: pa.Table, *names_: str) -> list[tuple[Any, ...]]:
     chosen = table.select(list(names_)) if names_ else table
     return [tuple(row.values()) for row in chosen.to_pylist()]
@@ -103,6 +108,7 @@ def test_every_list_has_the_columns_that_it_says() -> None:
         (TableLists(here.viewer).stables(), columns.STABLES),
         (TableLists(here.viewer).tables(), columns.TABLES),
         (TableLists(here.viewer).columns(), columns.COLUMNS),
+        (storage(here).storage(), columns.STORAGE),
         (ChildLists(here.viewer).tags(), columns.TAGS),
         (StreamLists(here.viewer).streams(), columns.STREAMS),
         (StreamLists(here.viewer).tasks(), columns.TASKS),
@@ -203,12 +209,35 @@ def test_types_and_sizes_of_columns_are_as_drivers_read_them() -> None:
     ]
 
 
+def test_what_is_kept_of_tables_is_what_the_store_tells() -> None:
+    here = Here()
+    here.catalog.put(dataclasses.replace(PLAIN, keep=Duration(5, "d")))
+    here.redis.hset(names.children(7), mapping={"c1": "{}", "born": "{}"})
+    said = {"rows": 30, "bytes": 4_000, "files": 2, "tail_rows": 3}
+    here.redis.hset(names.table_sizes(), "7", json.dumps(said))
+    found = rows(storage(here).storage())
+    assert sorted(found) == [
+        ("m", "d", "SUPER_TABLE", 2, None, "of mine", 2, 30, 3, 4_000, 2),
+        ("p", "d", "NORMAL_TABLE", 2, "5d", None, None, None, None, None, None),
+        ("v", "d", "VIRTUAL_NORMAL_TABLE", None, None, None, None, None, None, None, None),
+    ]
+    one = storage(here).storage(ListScope("d", tables=frozenset({"p"})))
+    assert rows(one, "table_name") == [("p",)]
+    assert storage(here).storage(ListScope("none")).num_rows == 0
+
+
 def test_who_sees_what() -> None:
     ann = User(900, "ann", "", grants=(Grant("READ", 8),))
     here = Here(ann)
     lists = TableLists(here.as_user("ann"))
     assert rows(lists.tables(ListScope("d")), "table_name") == [("p",)]
     assert lists.stables().num_rows == 0
+    here.redis.hset(names.table_sizes(), "8", '{"rows": 5}')
+    kept = StorageLists(here.as_user("ann"), lists.count_children)
+    assert rows(kept.storage(), "table_name", "stored_rows") == [("p", 5)]
+    here.catalog.put(dataclasses.replace(ann, grants=(Grant("WRITE", 8),)))
+    assert rows(kept.storage(), "table_name", "stored_rows") == [("p", None)]
+    here.catalog.put(ann)
     assert here.as_user("ann").may("READ", PLAIN) and not here.as_user("ann").may("WRITE", PLAIN)
     assert here.as_user("ann").manages("ann") and not here.as_user("ann").manages("bob")
     assert here.viewer.manages("bob")
@@ -237,11 +266,14 @@ def test_a_stream_is_ready_when_it_is_live_in_every_partition() -> None:
     key = names.stream_status(12)
     here.redis.hset(key, "in.d:0", "17")
     assert status(here) == ("init", "live in 1 of 2 partitions")
-    here.redis.hset(key, f"{names.FILLING}in.d:1", "40")
+    here.redis.hset(key, mapping={f"{names.FILLING}in.d:{p}": v for p, v in ((0, 60), (1, 40))})
     assert status(here) == ("init", "history 40 %")
+    assert rows(StreamLists(here.viewer).streams(), "history_percent") == [(40,)]
+    here.redis.hdel(key, f"{names.FILLING}in.d:0")
     here.redis.hdel(key, f"{names.FILLING}in.d:1")
     here.redis.hset(key, "in.d:1", "18")
     assert status(here) == ("ready", "")
+    assert rows(StreamLists(here.viewer).streams(), "history_percent") == [(None,)]
     client: Any = here.redis
     assert progress(client, one) == {"in.d:0": "17", "in.d:1": "18"}
 
@@ -275,6 +307,7 @@ def test_what_a_stream_has_counted() -> None:
     key = names.stream_status(12)
     for partition, error in (("0", ""), ("1", "a row was bad")):
         said = {"rows_in": 5, "rows_out": 2, "late": 1, "failed": 0, "state_bytes": 10}
+        said |= {"full_bytes": 8}
         here.redis.hset(key, f"{names.STATS}in.d:{partition}", json.dumps(said | {"error": error}))
     here.redis.set(names.query_heartbeat("in.d"), json.dumps({"lag": 7, "hindmost": 1}))
     ((counted),) = rows(
@@ -287,8 +320,9 @@ def test_what_a_stream_has_counted() -> None:
         "last_error",
         "events_waiting",
         "lag_partition",
+        "full_state_bytes",
     )
-    assert counted == (10, 4, 2, 20, 7, "a row was bad", None, "in.d:1")
+    assert counted == (10, 4, 2, 20, 7, "a row was bad", None, "in.d:1", 16)
 
 
 def test_targets_that_are_down_are_said_while_that_is_news() -> None:
@@ -320,12 +354,10 @@ def test_each_task_of_a_stream() -> None:
     here.redis.hset(key, f"{names.FILLING}in.d:1", "40")
     stats = {"rows_in": 5, "rows_out": 2, "late": 1, "failed": 0, "state_bytes": 9, "error": ""}
     here.redis.hset(key, f"{names.STATS}in.d:0", json.dumps(stats))
-    found = rows(
-        StreamLists(here.viewer).tasks(), "task_id", "status", "live_from", "progress", "rows_in"
-    )
-    assert sorted(found) == [
-        ("in.d:0", "ready", 17, None, 5),
-        ("in.d:1", "init", None, "history 40 %", 0),
+    shown = ("task_id", "status", "live_from", "progress", "rows_in", "history_percent")
+    assert sorted(rows(StreamLists(here.viewer).tasks(), *shown)) == [
+        ("in.d:0", "ready", 17, None, 5, None),
+        ("in.d:1", "init", None, "history 40 %", 0, 40),
     ]
 
 

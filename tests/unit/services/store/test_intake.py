@@ -96,6 +96,13 @@ def test_latest_rows_go_to_redis(chores: Chores) -> None:
     assert '"v":1' in chores.last()["plain"]
 
 
+def test_sizes_of_tables_go_to_redis(chores: Chores) -> None:
+    chores.put(PLAIN, ROW)
+    chores.chores.step()
+    chores.flusher.close()
+    assert '"tail_rows": 1' in chores.memory_redis.hashes[names.table_sizes()][str(PLAIN.id)]
+
+
 def test_latest_rows_wait_for_redis(chores: Chores) -> None:
     chores.latest.note(PLAIN, frame_of(PLAIN, [ROW], 0))
     chores.memory_redis.down = True

@@ -1,6 +1,6 @@
 // What a dead letter holds as rows, and the statements that make good what was lost. Pure.
 import { parseExact } from "../../core/exact.js";
-import { quoteName, quotePath, quoteText } from "../../core/query.js";
+import { quoteBytes, quoteName, quotePath, quoteText } from "../../core/query.js";
 
 const DELETE = 1;
 const MERGE = 2;
@@ -59,7 +59,7 @@ export function insertOf(database, table, columns, rows) {
 
 function literal(value, type) {
   if (value === null || value === undefined) return "NULL";
-  if (/^VARBINARY/.test(type)) return `X'${value}'`;
+  if (/^VARBINARY/.test(type)) return quoteBytes(value);
   return typeof value === "string" ? quoteText(value) : String(value);
 }
 

@@ -15,6 +15,8 @@ import { State } from "../../parts/state.js";
 import { Ends, Status } from "../../parts/stream_words.js";
 import { WindowLane } from "../lane/lane.js";
 import { StreamActions } from "./actions.js";
+import { HistoryProgress } from "./history.js";
+import { Quotas } from "./quotas.js";
 import { Statement } from "./statement.js";
 
 export function Stream({ database, name }) {
@@ -37,7 +39,9 @@ export function Stream({ database, name }) {
         <span><${Status} stream=${stream} /> <${Ends} stream=${stream} /></span>
         <${StreamActions} stream=${stream} done=${again} />
       </div>
+      <${HistoryProgress} stream=${stream} />
       <${Counters} stream=${stream} recent=${recent.current} />
+      <${Quotas} stream=${stream} />
       <${WindowLane} stream=${stream} />
       <${Statement} stream=${stream} replaced=${again} />
       <${Tasks} database=${database} name=${name} />
