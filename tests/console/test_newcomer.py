@@ -23,7 +23,15 @@ from penstock.mesh.running import RunningMesh, running_mesh
 from tests.console.conftest import Visit
 from tests.console.test_dead_letters import open_place
 from tests.console.test_home import running, wait_until_ready, write_windows
-from tests.console.using import Open, check_axe, check_width, client_of, enter, take_picture
+from tests.console.using import (
+    Open,
+    check_axe,
+    check_width,
+    client_of,
+    enter,
+    take_completion,
+    take_picture,
+)
 from tests.stack.conftest import eventually
 
 #: a statement that makes a stream returns when it is live everywhere
@@ -136,8 +144,7 @@ def write_a_stream(one: Visit, database: str) -> None:
     for _ in after:
         one.page.keyboard.press("ArrowLeft")
     one.page.keyboard.type("sum(cak")
-    one.page.locator(".cm-tooltip-autocomplete").get_by_text("cakes").first.wait_for()
-    one.page.keyboard.press("Enter")
+    take_completion(one, "cakes")
     one.page.locator(".cm-content").get_by_text("sum(cakes) AS cakes").wait_for()
     check_looks(one)
     run_tab(one)

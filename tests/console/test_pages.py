@@ -9,7 +9,7 @@ import pytest
 
 from penstock.mesh.running import RunningMesh, running_mesh
 from tests.console.conftest import SCREENS, Visit
-from tests.console.using import Open, check_axe, check_width, enter, run
+from tests.console.using import Open, check_axe, check_width, enter, run, take_completion
 
 BIG = 9_007_199_254_740_993
 PAGES = (
@@ -105,8 +105,7 @@ def test_sql_completes_names_and_marks_mistakes(visit: Open, mesh: RunningMesh) 
     for _ in "SELECT ":
         one.page.keyboard.press("ArrowRight")
     one.page.keyboard.type("temp")
-    one.page.locator(".cm-tooltip-autocomplete").get_by_text("temperature").wait_for()
-    one.page.keyboard.press("Enter")
+    take_completion(one, "temperature")
     one.page.get_by_text("SELECT temperature FROM").first.wait_for()
     write(one, "SELECT tempereture FROM complete.readings")
     mark = one.page.locator(".cm-lintRange-error")

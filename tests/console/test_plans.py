@@ -67,7 +67,7 @@ def test_what_explain_does_not_take_is_told_by_the_gateway(visit: Open, mesh: Ru
     one.page.keyboard.press("ControlOrMeta+k")
     one.page.keyboard.type("explain")
     one.page.keyboard.press("Enter")
-    plan.get_by_text("gateway").wait_for()
+    plan.get_by_text("SELECT 1 AS one").wait_for()
     ask(one, "SHOW DATABASES")
     one.page.get_by_role("grid", name="Result").wait_for()
     assert one.page.get_by_role("gridcell", name="never_made").count() == 0

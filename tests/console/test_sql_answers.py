@@ -63,7 +63,7 @@ def test_each_type_is_shown_as_json_has_it(visit: Open, mesh: RunningMesh) -> No
         "SELECT * FROM kinds.t ORDER BY ts",
         "SELECT b, count(*) AS c, avg(f) AS a, max(ts) - min(ts) AS span FROM kinds.t GROUP BY b",
         "SELECT CAST(d AS VARCHAR) AS d, first(ts), b % 7 AS r FROM kinds.t GROUP BY d, b",
-        "SHOW DATABASES",
+        "SHOW CREATE TABLE kinds.t",
         "DESCRIBE kinds.t",
     ):
         ask(one, sql)

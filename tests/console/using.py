@@ -36,6 +36,16 @@ def enter(visit: Open, mesh: RunningMesh, screen: str = "wide light") -> Visit:
     return one
 
 
+def take_completion(one: Visit, name: str) -> None:
+    """Take *name*, which the editor offers. It leaves out an Enter of the first 75 ms: whoever types
+    on has not seen the offer.
+    """
+    one.page.locator(".cm-tooltip-autocomplete").get_by_text(name).first.wait_for()
+    seen = one.page.evaluate("performance.now()")
+    one.page.wait_for_function("seen => performance.now() > seen + 75", arg=seen)
+    one.page.keyboard.press("Enter")
+
+
 def check_width(one: Visit) -> None:
     """Fail if the page on the screen is wider than it."""
     wider = one.page.evaluate(
