@@ -65,9 +65,11 @@ def test_what_explain_does_not_take_is_told_by_the_gateway(visit: Open, mesh: Ru
     write(one, "SELECT 1 AS one")
     one.page.keyboard.press("Escape")
     one.page.keyboard.press("ControlOrMeta+k")
+    # until then the editor gets what is typed
+    one.page.locator("input[aria-label='Command']:focus").wait_for()
     one.page.keyboard.type("explain")
     one.page.keyboard.press("Enter")
-    plan.get_by_text("SELECT 1 AS one").wait_for()
+    plan.get_by_text("SELECT 1 AS one").first.wait_for()
     ask(one, "SHOW DATABASES")
     one.page.get_by_role("grid", name="Result").wait_for()
     assert one.page.get_by_role("gridcell", name="never_made").count() == 0
