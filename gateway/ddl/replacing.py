@@ -136,10 +136,10 @@ def decide(
     """
     if keeps_state(old.plan, planned.plan) and not failed:
         return Replacement(old, failed, goes_on=True)
-    return Replacement(old, failed, goes_on=False, kept=_kept_target(catalog, old, planned))
+    return Replacement(old, failed, goes_on=False, kept=_target_to_keep(catalog, old, planned))
 
 
-def _kept_target(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
+def _target_to_keep(catalog: Catalog, old: StreamEntry, planned: PlannedStream) -> Table | None:
     """Return the result table to keep, when the replaced stream's fits; else None, and the plan
     says where results go. Raises CatalogError.
     """

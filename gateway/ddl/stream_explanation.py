@@ -29,7 +29,7 @@ def explain(
     name = f"{planned.plan.database}.{planned.plan.name}"
     lines = [("stream", name)]
     if replacement is not None:
-        lines += _replaced(replacement, planned)
+        lines += _tell_replacement(replacement, planned)
     elif statement.or_replace:
         lines.append(("replaces", f"nothing: there is no stream {name}"))
     kept = replacement is not None and (replacement.goes_on or replacement.kept is not None)
@@ -38,12 +38,12 @@ def explain(
     return table_of(_COLUMNS, [*lines, *(("notice", notice) for notice in notices)])
 
 
-def _replaced(replacement: Replacement, planned: PlannedStream) -> list[Line]:
+def _tell_replacement(replacement: Replacement, planned: PlannedStream) -> list[Line]:
     """Return what becomes of the stream that is replaced, and of what it holds."""
     old = replacement.old
     named = ("replaces", f"{old.database}.{old.name}")
     if replacement.goes_on:
-        options = ", ".join(_changed_options(old.plan, planned.plan))
+        options = ", ".join(_option_changes(old.plan, planned.plan))
         return [
             named,
             ("state", "kept: it goes on with its open windows"),
@@ -62,7 +62,7 @@ def _replaced(replacement: Replacement, planned: PlannedStream) -> list[Line]:
     ]
 
 
-def _changed_options(old: StreamPlan, new: StreamPlan) -> Iterator[str]:
+def _option_changes(old: StreamPlan, new: StreamPlan) -> Iterator[str]:
     """Yield each option that a stream which goes on gets, with what it was."""
     given = _options(replacing.with_new_options(old, new))
     for name, before in _options(old).items():

@@ -34,13 +34,13 @@ class StorageLists:
             for table in self._viewer.catalog.tables(scope.database)
             if scope.tables is None or table.name in scope.tables
         ]
-        told = self._told(tables)
+        told = self._read_sizes(tables)
         return table_of(
             columns.STORAGE,
             [self._row(table, said) for table, said in zip(tables, told, strict=True)],
         )
 
-    def _told(self, tables: Sequence[Table]) -> list[dict[str, int]]:
+    def _read_sizes(self, tables: Sequence[Table]) -> list[dict[str, int]]:
         """Return what the store tells of each table; nothing of one that the user may not read,
         since it counts rows.
         """

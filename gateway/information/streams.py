@@ -79,7 +79,7 @@ class StreamLists:
                     _targets(said)[1] if notifies else None,
                     _hindmost([lags[topic] for topic in self._topics(s) if topic in lags]),
                     _history_percent(said),
-                    sum(stats.get("full_bytes", 0) for stats in _counted(said)),
+                    sum(stats.get("full_bytes", 0) for stats in _stats_of(said)),
                 )
             )
         return table_of(columns.STREAMS, rows)
@@ -90,7 +90,7 @@ class StreamLists:
         """Return rows in and out, late and failed, bytes of state, records not worked on yet, the
         newest complaint.
         """
-        stats = _counted(said)
+        stats = _stats_of(said)
         rows_in, rows_out, late, failed, size = (sum(s[k] for s in stats) for k in _COUNTED)
         complaint = next((s["error"] for s in stats if s["error"]), None)
         lag = sum(lags[topic].records for topic in self._topics(stream) if topic in lags)
@@ -165,7 +165,7 @@ class StreamLists:
         return progress(self._viewer.redis, stream)
 
 
-def _counted(said: Mapping[str, str]) -> list[dict[str, Any]]:
+def _stats_of(said: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return what each processor of a stream has counted."""
     return [json.loads(v) for f, v in said.items() if f.startswith(names.STATS)]
 

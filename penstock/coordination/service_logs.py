@@ -17,7 +17,7 @@ import redis
 from penstock import names
 from penstock.config.settings import Settings
 from penstock.runtime.log_entries import LogEntry, parse_json
-from penstock.runtime.newest_entries import Batch, NewestEntries
+from penstock.runtime.newest_entries import NewestEntries, TakenEntries
 
 #: entries of a stream, about: Redis cuts where that costs nothing
 KEPT = 1_000
@@ -31,7 +31,7 @@ class LogSender:
         self._logged = logged
         self._key = names.log(settings.node, settings.service)
         self._member = f"{settings.node}:{settings.service}"
-        self._unsent = Batch()
+        self._unsent = TakenEntries()
 
     def send(self, pipe: redis.client.Pipeline) -> None:
         """Execute *pipe* with all that is new. Raises redis.RedisError."""
@@ -46,7 +46,7 @@ class LogSender:
             pipe.zadd(names.logs(), {self._member: time.time()})
             pipe.expire(names.logs(), FORGOTTEN_SECONDS)
         pipe.execute()
-        self._unsent = Batch()
+        self._unsent = TakenEntries()
 
 
 @dataclass(frozen=True)

@@ -67,11 +67,11 @@ class LogFilter:
         return (
             entry.severity >= self.severity
             and (not self.trace or entry.fields.get("trace") == self.trace)
-            and (not self.text or self.text.lower() in _said(entry).lower())
+            and (not self.text or self.text.lower() in _text_of(entry).lower())
         )
 
 
-def _said(entry: LogEntry) -> str:
+def _text_of(entry: LogEntry) -> str:
     return "\n".join([entry.text, *(f"{name}={value}" for name, value in entry.fields.items())])
 
 

@@ -23,7 +23,7 @@ _HEAD = ("timestamp", "level", "event", "exception", "trace")
 
 
 @dataclass(frozen=True)
-class Batch:
+class TakenEntries:
     """Entries as JSON, the oldest first; `left_out` came before them and are gone."""
 
     entries: tuple[str, ...] = ()
@@ -43,21 +43,21 @@ class NewestEntries:
 
     def keep(self, line: str) -> None:
         """Keep an entry, perhaps in place of the oldest."""
-        entry = shortened(line)
+        entry = shorten(line)
         with self._lock:
             self._left_out += len(self._entries) == self._entries.maxlen
             self._entries.append(entry)
 
-    def take(self) -> Batch:
+    def take(self) -> TakenEntries:
         """Return what came since the last time."""
         with self._lock:
-            taken = Batch(tuple(self._entries), self._left_out)
+            taken = TakenEntries(tuple(self._entries), self._left_out)
             self._entries.clear()
             self._left_out = 0
         return taken
 
 
-def shortened(line: str) -> str:
+def shorten(line: str) -> str:
     """Return an entry that is short enough: long values are cut, and where that is too little, its
     last fields go. `…` stands where something is missing.
     """

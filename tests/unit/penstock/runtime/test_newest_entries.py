@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.runtime import log
-from penstock.runtime.newest_entries import LONGEST, Batch, NewestEntries, shortened
+from penstock.runtime.newest_entries import LONGEST, NewestEntries, TakenEntries, shorten
 from penstock.sql.secret import hide
 
 
@@ -30,8 +30,8 @@ def configured(most: int = 100, level: str = "INFO") -> NewestEntries:
     return kept
 
 
-def events(batch: Batch) -> list[str]:
-    return [json.loads(entry)["event"] for entry in batch.entries]
+def events(taken: TakenEntries) -> list[str]:
+    return [json.loads(entry)["event"] for entry in taken.entries]
 
 
 def test_they_are_the_lines_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_each_is_taken_once_and_debug_not_at_all() -> None:
     log.get("penstock.a").debug("no")
     log.get("penstock.a").info("yes")
     assert events(kept.take()) == ["yes"]
-    assert kept.take() == Batch()
+    assert kept.take() == TakenEntries()
 
 
 def test_of_a_flood_the_newest_stay_and_the_others_are_counted() -> None:
@@ -76,17 +76,17 @@ def test_long_values_are_cut_and_of_a_traceback_the_end_stays() -> None:
         "many": ["y"] * 10_000,
         "trace": "order-17",
     }
-    found = json.loads(shortened(json.dumps(line, ensure_ascii=False)))
+    found = json.loads(shorten(json.dumps(line, ensure_ascii=False)))
     assert found["event"].endswith("e…") and found["sql"].endswith("ä…")
     assert found["exception"].startswith("…") and found["exception"].endswith("end")
     assert found["many"].startswith('["y"') and found["many"].endswith("…")
     assert found["trace"] == "order-17"
-    assert len(shortened(json.dumps(line, ensure_ascii=False))) <= LONGEST
+    assert len(shorten(json.dumps(line, ensure_ascii=False))) <= LONGEST
 
 
 def test_of_too_many_fields_the_last_go() -> None:
     line = {"event": "many", **{f"f{n}": "x" * 50 for n in range(1_000)}, "trace": "order-17"}
-    text = shortened(json.dumps(line))
+    text = shorten(json.dumps(line))
     found = json.loads(text)
     assert len(text) <= LONGEST
     assert (found["event"], found["f0"], found["trace"], found["…"]) == (
