@@ -110,7 +110,13 @@ class Registry:
             alive = {}
         nodes |= urls
         known = [
-            {"id": g.id, "alias": g.alias, "members": g.members, "learners": g.learners}
+            {
+                "id": g.id,
+                "alias": g.alias,
+                "members": g.members,
+                "learners": g.learners,
+                "leader": _leader(g.id, alive),
+            }
             for g in groups.groups
         ]
         return {"groups": known, "nodes": nodes, "alive": sorted(alive), "tables": dict(tables)}
@@ -121,6 +127,12 @@ class Registry:
             self._redis.delete(names.node_heartbeat(node))
         except redis.RedisError:
             return
+
+
+def _leader(group: int, alive: Mapping[str, Presence]) -> str | None:
+    """Return the node that says it leads *group*, under the newest epoch; None: nobody does."""
+    leading = {node: p.leads[group] for node, p in alive.items() if group in p.leads}
+    return max(leading, key=leading.__getitem__, default=None)
 
 
 def _down(error: redis.RedisError) -> RemoteError:

@@ -831,3 +831,35 @@ def test_values_of_one_item_of_a_plan_stand_together(call: Call) -> None:
         {"item": "reads", "values": ["t"]},
         {"item": "plan", "values": ["x"]},
     ]
+
+
+def test_a_group_takes_rows_when_it_is_led(call: Call) -> None:
+    given = """({
+        groups: [
+            { id: 11, alias: "", members: ["A", "B", "C"], learners: ["D"], leader: "B" },
+            { id: 12, alias: "", members: ["A", "B", "C"], learners: [], leader: null },
+            { id: 13, alias: "", members: ["C", "E", "F"], learners: [] },
+        ],
+        alive: ["A", "B"],
+        tables: { "d.one": 11, "d.two": 12, "d.more": 11 },
+    })"""
+    found = call("pages/mesh/groups.js", f"groupsOf({given})")
+    assert [(g["state"], g["leader"], g["tables"]) for g in found] == [
+        ("ready", "B", ["d.one", "d.more"]),
+        ("waiting", None, ["d.two"]),
+        ("offline", None, []),
+    ]
+    assert [(n["name"], n["there"], n["learns"]) for n in found[0]["nodes"]] == [
+        ("A", True, False),
+        ("B", True, False),
+        ("C", False, False),
+        ("D", False, True),
+    ]
+
+
+def test_a_stretch_is_computed_again_to_its_end_or_to_now(call: Call) -> None:
+    module = "pages/stream/recalculate.js"
+    made = "recalculationOf('d', 'odd name', { from: ' 2026-03-01 11:00:00', to: %s })"
+    wanted = "RECALCULATE STREAM `d`.`odd name` FROM '2026-03-01 11:00:00'"
+    assert call(module, made % "''") == wanted
+    assert call(module, made % "'2026-03-02 '") == wanted + " TO '2026-03-02'"

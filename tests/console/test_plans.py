@@ -178,3 +178,30 @@ def test_a_statement_with_hidden_passwords_is_edited_in_sql(visit: Open, mesh: R
     one.page.get_by_role("button", name="Edit", exact=True).click()
     one.page.get_by_role("tab", name="CREATE OR REPLACE STREAM").wait_for()
     one.page.locator(".cm-content").get_by_text("***").first.wait_for()
+
+
+def test_a_stretch_of_time_is_computed_again(visit: Open, mesh: RunningMesh) -> None:
+    run(
+        mesh,
+        "CREATE DATABASE again",
+        "CREATE TABLE again.t (ts TIMESTAMP, v INT)",
+        f"USE again; CREATE STREAM s TRIGGER AT_ONCE IGNORE UPDATE 1 INTO r AS {COUNTS.format('1m')}",
+        "INSERT INTO again.t VALUES ('2026-01-01 00:00:00', 1) ('2026-01-01 00:00:01', 1)",
+        "INSERT INTO again.t VALUES ('2026-01-01 00:00:01', 2)",
+    )
+    one = enter(visit, mesh)
+    one.go("streams", "again", "s")
+    # a row that was written again counted again
+    results = one.page.get_by_role("grid", name="Newest rows of r")
+    results.get_by_role("gridcell", name="3", exact=True).wait_for(timeout=LIVE_MS)
+    one.page.get_by_role("button", name="Recalculate s").click()
+    dialog = one.page.get_by_role("dialog")
+    dialog.get_by_label("From").fill("no time")
+    dialog.get_by_role("button", name="Recalculate").click()
+    dialog.get_by_text("this is not a range of times").wait_for()
+    dialog.get_by_label("From").fill("2026-01-01 00:00:00")
+    dialog.get_by_label("To").fill("2026-01-01 00:01:00")
+    check_looks(one)
+    dialog.get_by_role("button", name="Recalculate").click()
+    dialog.wait_for(state="detached")
+    results.get_by_role("gridcell", name="2", exact=True).wait_for(timeout=LIVE_MS)

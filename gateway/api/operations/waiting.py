@@ -42,6 +42,7 @@ SHAPES: dict[str, Shape] = {
                         "alias": TEXT,
                         "members": array(TEXT),
                         "learners": array(TEXT),
+                        "leader": described(nullable(TEXT), "Null: nobody leads now."),
                     }
                 )
             ),

@@ -5,7 +5,7 @@ import { Dialog } from "./dialog.js";
 import { Fault } from "./fault.js";
 
 /**
- * @param fields `{name, label, type?}` of each text
+ * @param fields `{name, label, type?, hint?, required?}` of each text; it is required unless that is false
  * @param run is given the texts by name; the dialog closes when it is done, and shows why it is not
  */
 export function FormDialog({ title, fields, doing, run, close, children }) {
@@ -32,9 +32,9 @@ export function FormDialog({ title, fields, doing, run, close, children }) {
       <form ref=${form} onSubmit=${submit}>
         ${children}
         ${fields.map(
-          ({ name, label, type = "text" }) => html`
+          ({ name, label, type = "text", hint, required = true }) => html`
             <label key=${name}>${label}
-              <input name=${name} type=${type} required spellcheck=${false} autocomplete=${type === "password" ? "new-password" : "off"} />
+              <input name=${name} type=${type} placeholder=${hint} required=${required} spellcheck=${false} autocomplete=${type === "password" ? "new-password" : "off"} />
             </label>
           `,
         )}

@@ -1,4 +1,4 @@
-// How the mesh is now: the services with what they wait for, the nodes, snodes, and what the doctor finds.
+// How the mesh is now: the services with what they wait for, the nodes, groups, snodes, and what the doctor finds.
 import { html } from "../../../vendor/preact.js";
 import { bytes, count, duration } from "../../core/format.js";
 import { ask } from "../../core/http.js";
@@ -8,15 +8,17 @@ import { Fault } from "../../parts/fault.js";
 import { Findings } from "../../parts/findings.js";
 import { List } from "../../parts/list.js";
 import { State } from "../../parts/state.js";
+import { Groups, groupsOf } from "./groups.js";
 
 export function Now() {
   const { answer, fault } = usePoll(async (signal) => {
-    const [health, nodes, snodes] = await Promise.all([
+    const [health, nodes, snodes, tables] = await Promise.all([
       ask("/v1/health", undefined, { signal }),
       objects("SELECT * FROM information_schema.ins_dnodes", { signal }),
       objects("SELECT * FROM information_schema.ins_snodes", { signal }),
+      ask("/v1/groups", undefined, { signal }),
     ]);
-    return { health, nodes, snodes };
+    return { health, nodes, snodes, groups: groupsOf(tables) };
   }, 2);
   const found = answer.value;
   return html`
@@ -30,6 +32,7 @@ export function Now() {
       <${Findings} findings=${found.health.findings} />
       <h2>Nodes</h2>
       <${Nodes} nodes=${found.nodes} />
+      ${found.groups.length > 0 && html`<h2>Groups of stream tables</h2><${Groups} groups=${found.groups} />`}
       ${found.snodes.length > 0 && html`<h2>Snodes</h2><${Snodes} snodes=${found.snodes} />`}
     `}
   `;

@@ -9,6 +9,7 @@ import { ConfirmDialog } from "../../parts/dialog.js";
 import { Fault } from "../../parts/fault.js";
 import { RunDialog } from "../../parts/run_dialog.js";
 import { anewOf, isHidden } from "./anew.js";
+import { RecalculateDialog } from "./recalculate.js";
 import { mayReplace } from "./rights.js";
 
 /** @param done is called when something was done */
@@ -16,6 +17,7 @@ export function StreamActions({ stream, done }) {
   const fault = useSignal(null);
   const busy = useSignal(false);
   const dropping = useSignal(false);
+  const recalculating = useSignal(false);
   const anew = useSignal(null);
   const { database, name, status } = stream;
   const path = quotePath(database, name);
@@ -45,10 +47,15 @@ export function StreamActions({ stream, done }) {
       ${status === "failed" && html`<${Anew} stream=${stream} ask=${(text) => (anew.value = text)} />`}
       ${status !== "failed" && may("ALTER", "stream", database, name) &&
       (status === "paused" ? button("Resume", "resumed") : [button("Pause", "paused"), button("Flush", "flushed")])}
+      ${status !== "failed" && may("ALTER", "stream", database, name) &&
+      html`<button aria-label=${`Recalculate ${name}`} onClick=${() => (recalculating.value = true)}>Recalculate</button>`}
       ${may("DROP", "stream", database, name) &&
       html`<button class="danger" aria-label=${`Drop ${name}`} onClick=${() => (dropping.value = true)}>Drop</button>`}
     </div>
     <${Fault} fault=${fault.value} />
+    ${recalculating.value && html`
+      <${RecalculateDialog} database=${database} name=${name} ran=${done} close=${() => (recalculating.value = false)} />
+    `}
     ${anew.value && html`
       <${RunDialog} title=${`Begin anew ${name}`} doing="Begin anew" said=${`${name} begins anew`} database=${database}
         statements=${() => [anew.value]} ran=${done} close=${() => (anew.value = null)}>
