@@ -130,5 +130,6 @@ def describe(report: ServiceReport, now: float, *, full: bool) -> dict[str, Any]
         "seen": report.seen,
         "host": report.host if full else None,
         "memory": report.memory if full else None,
+        "restarts": report.restarts if full else None,
         "waiting": {name: why if full else "" for name, why in report.waiting.items()},
     }

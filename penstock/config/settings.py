@@ -108,6 +108,8 @@ class Settings(BaseSettings):
     backup_unsigned: bool = False
     #: number of this node in the mesh (DNODE)
     node: int = Field(default=1, ge=1)
+    #: how often `penstock up` has started this process again
+    restarts: int | None = Field(default=None, ge=0)
 
     #: whoever asks for metrics with it reads names of topics, streams and views in them, others
     #: pseudonyms

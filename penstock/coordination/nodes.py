@@ -64,6 +64,8 @@ class ServiceReport:
     version: str = ""
     #: bytes that its process has in memory; None: an earlier version, which does not say
     memory: int | None = None
+    #: how often it was started again; None: nobody counts
+    restarts: int | None = None
 
 
 class Presence(threading.Thread):
@@ -75,6 +77,7 @@ class Presence(threading.Thread):
         super().__init__(name="presence", daemon=True)
         self._field = f"{settings.node}:{settings.service}"
         self._since = time.time()
+        self._restarts = settings.restarts
         self._health = health
         self._log_sender = LogSender(settings, logged)
         self._version = _own_version()
@@ -107,6 +110,7 @@ class Presence(threading.Thread):
             "waiting": {name: c.why for name, c in conditions.items() if not c.ready},
             "version": self._version,
             "memory": self._process.memory_info().rss,
+            "restarts": self._restarts,
         }
 
     def close(self) -> None:
@@ -176,6 +180,7 @@ def services(client: redis.Redis, now: float) -> list[ServiceReport]:
             about.get("waiting", {}),
             about.get("version", ""),
             about.get("memory"),
+            about.get("restarts"),
         )
         for node, service, about in _heard(client, now)
     ]

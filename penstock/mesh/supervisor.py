@@ -223,7 +223,7 @@ class Supervisor:
         try:
             kept.child = ChildProcess(
                 [*kept.service.command, *kept.service.start_arguments()],
-                kept.service.environment,
+                {**kept.service.environment, "PENSTOCK_RESTARTS": str(kept.restarts)},
                 self._layout.log(kept.service.name),
                 self._layout.root,
                 spawn,

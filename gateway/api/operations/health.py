@@ -53,6 +53,7 @@ SHAPES: dict[str, Shape] = {
             "seen": described(NUMBER, "When it last said so; seconds since 1970."),
             "host": described(nullable(TEXT), "With ADMIN."),
             "memory": described(nullable(INTEGER), "Bytes of its process; with ADMIN."),
+            "restarts": described(nullable(INTEGER), "By `penstock up`; with ADMIN."),
             "waiting": mapping(TEXT, "What for, and why; why with ADMIN."),
         }
     ),

@@ -28,7 +28,7 @@ SECONDS = NOW / 1e9
 class Here(Streams):
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
-        self.say("gateway", memory=1000, version="0.9")
+        self.say("gateway", memory=1000, version="0.9", restarts=2)
         self.say("store", waiting={"kafka": "broker b:9092 refuses"})
         self.say("snode", node=2, seen=SECONDS - 60)
         clock: ManualClock = self.gateway.clock
@@ -62,6 +62,7 @@ async def test_each_service_says_how_it_is(here: Here) -> None:
     assert states == {("gateway", 1): "ready", ("snode", 2): "offline", ("store", 1): "waiting"}
     gateway, snode, store = told["services"]
     assert (gateway["memory"], gateway["version"], gateway["uptime"]) == (1000, "0.9", 100.0)
+    assert gateway["restarts"] == 2
     assert store["waiting"] == {"kafka": "broker b:9092 refuses"}
     assert (store["memory"], store["version"]) == (None, ""), "an earlier version"
     assert snode["uptime"] == 0.0 and snode["seen"] == SECONDS - 60
@@ -71,7 +72,7 @@ async def test_others_learn_names_and_states(here: Here) -> None:
     told = await here.health(here.gateway.allow("ann"))
     _, _, store = told["services"]
     assert (store["state"], store["waiting"]) == ("waiting", {"kafka": ""})
-    assert {(s["host"], s["memory"]) for s in told["services"]} == {(None, None)}
+    assert {(s["host"], s["memory"], s["restarts"]) for s in told["services"]} == {(None,) * 3}
 
 
 async def test_findings_are_of_streams_that_one_may_see(here: Here) -> None:

@@ -123,6 +123,7 @@ def test_a_service_that_does_not_answer_is_ended_by_force_and_started_again(
         pid = mesh.kill("store", number)
         mesh.wait_ready("store", not_pid=pid, seconds=60)
         assert mesh.state()["services"]["store"]["restarts"] == 1
+        assert psutil.Process(mesh.pid("store")).environ()["PENSTOCK_RESTARTS"] == "1"
 
     supervised(tmp_path, monkeypatch, act)
 

@@ -47,6 +47,7 @@ function Services({ services }) {
     { title: "Version", show: (one) => one.version },
     { title: "Runs for", number: true, show: (one) => duration(one.uptime) },
     { title: "Memory", number: true, show: (one) => bytes(one.memory) },
+    { title: "Restarts", number: true, show: (one) => count(one.restarts) },
   ];
   return html`<${List} label="Services" rows=${services} columns=${columns} empty="No service has told of itself."
     keyOf=${(one) => `${one.name} ${one.node} ${one.started}`} />`;
