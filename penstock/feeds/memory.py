@@ -14,7 +14,9 @@ _YOUNG = 8
 #: bytes that a slice takes beside its records, and what is made of it takes beside theirs: where
 #: records come one by one, that is nearly all
 SLICE_BYTES = 1 << 10
-MADE_BYTES = 8 << 10
+_MADE_BYTES = 8 << 10
+#: slices that are young however small the bound: who listens is now and then a few behind
+YOUNG_SLICES = 64
 
 
 class _Ring:
@@ -37,11 +39,14 @@ class _Ring:
             self.floor = gone.next
         # decoded rows are larger than records: only the newest slices keep them
         self._young.append(piece)
-        self._young_size += piece.size + MADE_BYTES
+        self._young_size += piece.size
+        most = max(bound // _YOUNG // _MADE_BYTES, YOUNG_SLICES)
         aged: list[Slice] = []
-        while self._young_size > bound // _YOUNG and len(self._young) > 1:
+        while len(self._young) > 1 and (
+            self._young_size > bound // _YOUNG or len(self._young) > most
+        ):
             aged.append(self._young.popleft())
-            self._young_size -= aged[-1].size + MADE_BYTES
+            self._young_size -= aged[-1].size
         return aged
 
     def since(self, offset: int) -> list[Slice] | None:

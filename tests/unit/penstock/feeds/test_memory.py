@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.feeds.memory import MADE_BYTES, SLICE_BYTES, FeedMemory
+from penstock.feeds.memory import SLICE_BYTES, YOUNG_SLICES, FeedMemory
 from penstock.feeds.slices import Slice
 
 from .kit import piece
@@ -47,7 +47,7 @@ def test_partitions_share_the_room() -> None:
 
 
 def test_only_young_slices_keep_what_was_made_of_them() -> None:
-    memory = FeedMemory({0: 0}, 16 * (10 + MADE_BYTES))
+    memory = FeedMemory({0: 0}, 8 * 20)
     slices = [piece([b"x" * 10], first=i) for i in range(8)]
     made: list[int] = []
     for s in slices:
@@ -90,4 +90,4 @@ def test_slices_of_one_record_do_not_outgrow_the_bound() -> None:
     made: list[int] = []
     for s in slices:
         s.share("rows", lambda: made.append(1))
-    assert len(slices) - len(made) <= bound // 8 // MADE_BYTES + 1
+    assert len(slices) - len(made) == YOUNG_SLICES
