@@ -9,7 +9,7 @@ import pytest
 
 from penstock.mesh.running import RunningMesh
 from tests.console.conftest import SCREENS, Visit
-from tests.console.using import Open, check_axe, check_width, enter, run
+from tests.console.using import Open, check_axe, check_width, enter, run, take_picture
 from tests.stack.conftest import eventually
 from tests.stack.names import unique
 
@@ -62,6 +62,7 @@ def test_a_refused_row_is_found_by_its_trace(visit: Open, mesh: RunningMesh, scr
     assert found.filter(has_text=trace).count() == found.count()
     check_width(one)
     check_axe(one)
+    take_picture(one, "log")
 
 
 def test_the_log_is_narrowed_to_a_service_and_a_level(visit: Open, mesh: RunningMesh) -> None:

@@ -10,7 +10,7 @@ from penstock.mesh.running import RunningMesh
 from tests.console.conftest import SCREENS, Visit
 from tests.console.test_newcomer import LIVE_MS
 from tests.console.test_pages import ask, write
-from tests.console.using import Open, check_axe, check_width, enter, run
+from tests.console.using import Open, check_axe, check_width, enter, run, take_picture
 
 COUNTS = "SELECT _wstart, count(*) AS n FROM t INTERVAL({})"
 
@@ -46,6 +46,7 @@ def test_a_plan_stands_beside_the_answer(visit: Open, mesh: RunningMesh, screen:
     narrow = SCREENS[screen][0] < 900
     assert beside["y"] >= grid["y"] + grid["height"] if narrow else beside["x"] > grid["x"]
     check_looks(one)
+    take_picture(one, "sql")
     plan.get_by_role("button", name="Close the plan").click()
     plan.wait_for(state="detached")
     assert answer.is_visible()
@@ -113,6 +114,8 @@ def test_the_statement_of_a_stream_is_edited_checked_and_replaced(
     plan.get_by_text("open windows are lost").wait_for()
     plan.get_by_text(f"{database}.r is kept with its rows").wait_for()
     check_looks(one)
+    plan.scroll_into_view_if_needed()
+    take_picture(one, "edit")
     replace.click()
     dialog = one.page.get_by_role("dialog")
     dialog.get_by_text("open windows are lost").wait_for()

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.mesh.running import RunningMesh
 from tests.console.conftest import SCREENS
-from tests.console.using import Open, check_axe, check_width, enter, run
+from tests.console.using import Open, check_axe, check_width, enter, run, take_picture
 
 BIG = 9_007_199_254_740_993
 
@@ -31,6 +31,7 @@ def test_facts_of_a_table_and_of_a_child_table(visit: Open, mesh: RunningMesh) -
     facts.get_by_text("in the cellar").wait_for()
     facts.get_by_text(re.compile(r"^2(, \d of them in no file yet)?$")).nth(2).wait_for()
     facts.get_by_text(re.compile(r"B in \d files?$")).wait_for()
+    take_picture(one, "table")
     one.go("tables", "facts", "plain")
     facts.get_by_text("3650d, by the database's KEEP").wait_for()
     one.go("tables", "facts", "m1")

@@ -12,9 +12,10 @@ export function groupsOf(lines) {
 }
 
 export function PlanLines({ lines }) {
+  const said = lines.filter(([, value]) => value);
   return html`
     <dl class="plan">
-      ${groupsOf(lines).map(({ item, values }) => html`<dt>${item}</dt>${values.map((value) => html`<dd>${value}</dd>`)}`)}
+      ${groupsOf(said).map(({ item, values }) => html`<dt>${item}</dt>${values.map((value) => html`<dd>${value}</dd>`)}`)}
     </dl>
   `;
 }
