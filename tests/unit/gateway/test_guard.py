@@ -26,10 +26,11 @@ def logged() -> Iterator[NewestEntries]:
     level = root.level
     kept = NewestEntries()
     log.configure("gateway", "INFO", kept.keep)
+    # what earlier tests have left open is warned of at any time
+    logging.captureWarnings(False)
     yield kept
     root.handlers[:] = handlers
     root.setLevel(level)
-    logging.captureWarnings(False)
 
 
 @pytest.mark.parametrize(

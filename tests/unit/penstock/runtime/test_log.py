@@ -17,6 +17,11 @@ def _as_before():
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+def configure(level: str = "DEBUG") -> None:
+    log.configure("attic", level)
+    # what earlier tests have left open is warned of at any time
     logging.captureWarnings(False)
 
 
@@ -25,7 +30,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 
 def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[str]) -> None:
-    log.configure("attic")
+    configure()
     log.get("penstock.a", stream=7).warning("late", rows=3)
     logging.getLogger("lib").warning("std %s", 1)
     first, second = lines(capsys)
@@ -42,7 +47,7 @@ def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[s
 def test_threads_carry_the_service_and_tracebacks_stay_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log.configure("attic")
+    configure()
 
     def fail() -> None:
         try:
@@ -58,7 +63,7 @@ def test_threads_carry_the_service_and_tracebacks_stay_one_line(
 
 
 def test_level_and_talkative_libraries(capsys: pytest.CaptureFixture[str]) -> None:
-    log.configure("attic", "INFO")
+    configure("INFO")
     log.get("penstock.a").debug("no")
     logging.getLogger("aiokafka.x").info("no")
     log.get("penstock.a").info("yes")

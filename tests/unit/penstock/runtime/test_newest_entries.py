@@ -21,12 +21,13 @@ def _as_before() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    logging.captureWarnings(False)
 
 
 def configured(most: int = 100, level: str = "INFO") -> NewestEntries:
     kept = NewestEntries(most)
     log.configure("attic", level, kept.keep)
+    # what earlier tests have left open is warned of at any time
+    logging.captureWarnings(False)
     return kept
 
 
