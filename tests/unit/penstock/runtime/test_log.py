@@ -19,7 +19,7 @@ def _as_before():
     root.setLevel(level)
 
 
-def configure(level: str = "DEBUG") -> None:
+def configure(level: str = "INFO") -> None:
     log.configure("attic", level)
     # what earlier tests have left open is warned of at any time
     logging.captureWarnings(False)
