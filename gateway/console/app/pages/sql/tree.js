@@ -1,5 +1,6 @@
 // The schema as a tree: each part is asked for when it is opened, child tables some at a time.
 import { html, useEffect, useSignal } from "../../../vendor/preact.js";
+import { useAnswer } from "../../core/asked.js";
 import { faultFrom } from "../../core/http.js";
 import { quotePath } from "../../core/query.js";
 import { linkTo } from "../../core/router.js";
@@ -95,15 +96,8 @@ function Children({ database, stable, use }) {
 
 /** The answer of *question*, each part as `children(part)` draws it. */
 function Listed({ question, empty, children: draw }) {
-  const found = useSignal(null);
-  const fault = useSignal(null);
-  useEffect(() => {
-    question().then(
-      (answer) => (found.value = answer),
-      (error) => (fault.value = faultFrom(error)),
-    );
-  }, []);
+  const { answer, fault } = useAnswer(question);
   if (fault.value) return html`<${Fault} fault=${fault.value} />`;
-  if (found.value === null) return html`<p class="leaf">…</p>`;
-  return found.value.length === 0 ? html`<p class="leaf">${empty}</p>` : found.value.map(draw);
+  if (answer.value === null) return html`<p class="leaf">…</p>`;
+  return answer.value.length === 0 ? html`<p class="leaf">${empty}</p>` : answer.value.map(draw);
 }

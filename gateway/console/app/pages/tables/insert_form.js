@@ -1,12 +1,12 @@
 // A form that writes one row: a field for each column, and the INSERT that it makes.
 import { html, useEffect, useRef, useSignal } from "../../../vendor/preact.js";
+import { useAnswer } from "../../core/asked.js";
 import { faultFrom } from "../../core/http.js";
 import { announce } from "../../core/live.js";
 import { query } from "../../core/query.js";
 import { linkTo } from "../../core/router.js";
 import { columns } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
-import { useAnswer } from "./asked.js";
 import { InsertField, idOf } from "./insert_field.js";
 import { emptyFields, insertOf, placeOf, writtenOf } from "./insert_text.js";
 import { tagsOf } from "./known.js";

@@ -1,10 +1,10 @@
 // The tables of a database.
 import { html } from "../../../vendor/preact.js";
+import { useAnswer } from "../../core/asked.js";
 import { go, linkTo } from "../../core/router.js";
 import { databases, forgetSchema, tables } from "../../core/schema.js";
 import { Fault } from "../../parts/fault.js";
 import { List } from "../../parts/list.js";
-import { useAnswer } from "./asked.js";
 import { isOwn } from "./own.js";
 
 export function AllTables({ wanted }) {

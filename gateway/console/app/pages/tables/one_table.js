@@ -1,5 +1,6 @@
 // One table: its facts, columns, newest rows, those of its child tables, and who reads and writes it.
 import { html, useSignal } from "../../../vendor/preact.js";
+import { useAnswer } from "../../core/asked.js";
 import { useCommands } from "../../core/commands.js";
 import { quotePath } from "../../core/query.js";
 import { go, linkTo } from "../../core/router.js";
@@ -8,7 +9,6 @@ import { may } from "../../core/session.js";
 import { Fault } from "../../parts/fault.js";
 import { List } from "../../parts/list.js";
 import { NewestRows } from "../../parts/newest_rows.js";
-import { useAnswer } from "./asked.js";
 import { Facts } from "./facts.js";
 import { InsertForm } from "./insert_form.js";
 import { factsOf } from "./known.js";

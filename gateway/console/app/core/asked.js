@@ -1,6 +1,6 @@
 // A question that a page asks once, when it opens.
-import { useEffect, useSignal } from "../../../vendor/preact.js";
-import { faultFrom } from "../../core/http.js";
+import { useEffect, useSignal } from "../../vendor/preact.js";
+import { faultFrom } from "./http.js";
 
 /** Signals of the answer of *question* and of its fault. */
 export function useAnswer(question) {
