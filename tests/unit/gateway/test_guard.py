@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,24 +12,18 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.guard import RequestGuard
 from penstock.errors import AuthError, BusError
-from penstock.runtime import log
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.limits import Open, Rate
 from penstock.runtime.newest_entries import NewestEntries
+from tests.unit.logs import configure, logging_as_before
 
 
 @pytest.fixture
 def logged() -> Iterator[NewestEntries]:
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
     kept = NewestEntries()
-    log.configure("gateway", "INFO", kept.keep)
-    # what earlier tests have left open is warned of at any time
-    logging.captureWarnings(False)
-    yield kept
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with logging_as_before():
+        configure("gateway", "INFO", kept.keep)
+        yield kept
 
 
 @pytest.mark.parametrize(

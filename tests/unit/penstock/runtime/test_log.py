@@ -7,22 +7,13 @@ import threading
 import pytest
 
 from penstock.runtime import log
+from tests.unit.logs import configure, logging_as_before
 
 
 @pytest.fixture(autouse=True)
 def _as_before():
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-def configure(level: str = "INFO") -> None:
-    log.configure("attic", level)
-    # what earlier tests have left open is warned of at any time
-    logging.captureWarnings(False)
+    with logging_as_before():
+        yield
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
@@ -30,7 +21,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
 
 
 def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[str]) -> None:
-    configure()
+    configure("attic")
     log.get("penstock.a", stream=7).warning("late", rows=3)
     logging.getLogger("lib").warning("std %s", 1)
     first, second = lines(capsys)
@@ -47,7 +38,7 @@ def test_both_ways_of_logging_give_the_same_json(capsys: pytest.CaptureFixture[s
 def test_threads_carry_the_service_and_tracebacks_stay_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    configure()
+    configure("attic")
 
     def fail() -> None:
         try:
@@ -63,7 +54,7 @@ def test_threads_carry_the_service_and_tracebacks_stay_one_line(
 
 
 def test_level_and_talkative_libraries(capsys: pytest.CaptureFixture[str]) -> None:
-    configure("INFO")
+    configure("attic", "INFO")
     log.get("penstock.a").debug("no")
     logging.getLogger("aiokafka.x").info("no")
     log.get("penstock.a").info("yes")

@@ -11,23 +11,18 @@ import pytest
 from penstock.runtime import log
 from penstock.runtime.newest_entries import LONGEST, NewestEntries, TakenEntries, shorten
 from penstock.sql.secret import hide
+from tests.unit.logs import configure, logging_as_before
 
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    with logging_as_before():
+        yield
 
 
 def configured(most: int = 100, level: str = "INFO") -> NewestEntries:
     kept = NewestEntries(most)
-    log.configure("attic", level, kept.keep)
-    # what earlier tests have left open is warned of at any time
-    logging.captureWarnings(False)
+    configure("attic", level, kept.keep)
     return kept
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import signal
 from collections.abc import Iterator
 
@@ -8,18 +7,14 @@ import pytest
 
 from penstock import bus
 from penstock.runtime import audit
+from tests.unit.logs import logging_as_before
 
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    level = root.level
     number = signal.getsignal(signal.SIGTERM)
-    yield
+    with logging_as_before():
+        yield
     assert signal.getsignal(signal.SIGTERM) == number
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(False)
     audit.open_trail("", "attic")
     bus.secure({})
