@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import redis
 
@@ -46,6 +47,12 @@ class MeshWatch:
             f"nothing reads topic {topic} yet",
             "is spark_jobs running?",
         )
+
+    def rests(self, topics: Iterable[str]) -> bool:
+        """Tell whether one of these topics is at rest: it is read again with its next record."""
+        keys = [names.query_heartbeat(topic) for topic in topics]
+        beats = ask(lambda: self._redis.mget(keys)) if keys else []
+        return any(json.loads(beat)["mode"] == "rest" for beat in beats if beat is not None)
 
     def forget_pause(self, view_id: int) -> None:
         """Drop what the federation service said of the view: a PAUSE to come waits for an answer of

@@ -41,8 +41,17 @@ class StreamReplies:
         return any(text(field).startswith(names.FAILED) for field in fields)
 
     def wait_live(self, stream: StreamEntry) -> None:
-        """Return when every partition has taken the stream up and filled its history."""
-        if not self._definer.watch.wait_for_jobs or stream.plan.fill_history_async:
+        """Return when every partition has taken the stream up and filled its history.
+
+        A topic at rest wakes meanwhile and is not waited for: that the stream begins is in it,
+        before all rows to come.
+        """
+        watch = self._definer.watch
+        if not watch.wait_for_jobs or stream.plan.fill_history_async:
+            return
+        if not stream.plan.fill_history and watch.rests(
+            self._definer.catalog.source_topics(stream.plan)
+        ):
             return
         wanted = {f.encode() for f in live_fields(self._definer.catalog, stream)}
         key = names.stream_status(stream.id)
@@ -55,7 +64,7 @@ class StreamReplies:
         while True:
             before = dict(said)
             try:
-                self._definer.watch.until(
+                watch.until(
                     is_live,
                     f"stream {stream.name} exists but is not live everywhere yet",
                     "SHOW STREAMS tells when it is; is spark_jobs running?",

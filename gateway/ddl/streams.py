@@ -265,5 +265,5 @@ class StreamDefinitions:
         return self._replies.open_windows(stream, named)
 
     def wait_live(self, stream: StreamEntry) -> None:
-        """Return when every partition has taken the stream up and filled its history."""
+        """See `StreamReplies.wait_live`."""
         self._replies.wait_live(stream)

@@ -31,7 +31,7 @@ def test_a_database_at_rest_wakes_and_gives_the_same_results(mesh: RunningMesh) 
 
         assert mode() == "rest"
         db.execute("CREATE STABLE m (ts TIMESTAMP, v INT) TAGS (g INT)")
-        # the statement returns when the stream is live
+        # the stream begins before the rows below, though its database still wakes
         db.execute(
             "CREATE STREAM s INTO w AS SELECT _wstart, count(*) n, sum(v) v FROM m"
             " PARTITION BY tbname INTERVAL(10s)"

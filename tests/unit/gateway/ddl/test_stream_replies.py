@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,9 +12,11 @@ from typing import Any, cast
 import polars as pl
 import pytest
 
+from gateway.ddl.mesh_watch import MeshWatch
 from gateway.ddl.stream_replies import StreamReplies
 from penstock import names
 from penstock.catalog.model import StreamEntry
+from penstock.errors import BusError
 from penstock.records import ControlRecord
 from penstock.sql.plan import OPEN_SPAN
 from tests.unit.services.memory_redis import MemoryRedis
@@ -73,3 +76,38 @@ def test_processors_of_the_former_version_leave_the_span_open() -> None:
     mixed = ask(answer(2), answer(3, 8), named=OPEN_SPAN)
     assert [t is None for t in mixed.get_column("_window_t")] == [True, False]
     assert ask(answer(2).clear(), named=OPEN_SPAN).columns[-3:] == list(OPEN_SPAN)
+
+
+# -------------------------------------------------------------------- CREATE STREAM waits
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "waits"),
+    [
+        ("rest", "", False),
+        ("rest", "FILL_HISTORY 1", True),
+        ("rest", "FILL_HISTORY 1 ASYNC", False),
+        ("realtime", "", True),
+        ("microbatch", "", True),
+        # nobody says that the topic is minded
+        ("", "", True),
+    ],
+)
+def test_only_a_topic_at_rest_is_not_waited_for(mode: str, options: str, waits: bool) -> None:
+    client: Any = MemoryRedis()
+    if mode:
+        client.set(names.query_heartbeat("in.db"), json.dumps({"mode": mode}))
+    definer: Any = SimpleNamespace(
+        catalog=SimpleNamespace(source_topics=lambda _: {"in.db": 1}),
+        watch=MeshWatch(client, live_timeout=0.005, wait_for_jobs=True),
+    )
+    view = MemoryView("CREATE TABLE db.t (ts TIMESTAMP, v INT)")
+    text = f"CREATE STREAM s {options} INTO r AS SELECT _wstart, count(*) n FROM t INTERVAL(10s)"
+    stream = StreamEntry(1, plan(text, view).plan)
+    replies = StreamReplies(definer, client)
+    if waits:
+        with pytest.raises(BusError, match="not live everywhere yet"):
+            replies.wait_live(stream)
+        client.hset(names.stream_status(1), "in.db:0", "7")
+        client.hset(names.stream_status(1), f"{names.EXCHANGE}:0", "7")
+    replies.wait_live(stream)
