@@ -85,6 +85,16 @@ _FEW_THREADS = {
     "spark.rpc.netty.dispatcher.numThreads": "2",
     "spark.shuffle.mapOutput.dispatcher.numThreads": "1",
 }
+#: else Spark remembers a thousand jobs, stages and executions, and a hundred thousand tasks, for
+#: pages that nobody serves
+_SHORT_MEMORY = {
+    "spark.ui.retainedJobs": "4",
+    "spark.ui.retainedStages": "4",
+    "spark.ui.retainedTasks": "16",
+    "spark.sql.ui.retainedExecutions": "4",
+    # how often it notes what goes on
+    "spark.ui.liveUpdate.period": "60s",
+}
 _AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: polls for what crosses at once: the garbage collector keeps more of larger ones than the fewer
 #: questions save (docs/performance.md)
@@ -174,6 +184,7 @@ def _options(settings: SparkSettings) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.cleaner.periodicGC.interval": "10min",
         **_FEW_THREADS,
+        **_SHORT_MEMORY,
         **_KEPT_CONSUMERS,
         # Hadoop's file systems set the rights of what they make themselves, whatever the
         # process's umask

@@ -93,9 +93,19 @@ class Reader:
         """Read these partitions too."""
         if offsets:
             self._starts.update(offsets)
+            self._find_leaders({topic for (topic, _), offset in offsets.items() if offset < 0})
             self._consumer.incremental_assign(
                 [TopicPartition(t, p, o) for (t, p), o in offsets.items()]
             )
+
+    def _find_leaders(self, topics: Iterable[str]) -> None:
+        """Have the client know who leads *topics*: one that is to begin at the beginning or the end
+        of a log, and does not know whom to ask where that is, tries again after half a second.
+        """
+        for topic in topics:
+            # who cannot tell now is asked by librdkafka, again and again
+            with contextlib.suppress(KafkaException):
+                self._consumer.get_watermark_offsets(TopicPartition(topic, 0), _LOOK_SECONDS)
 
     def remove(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Read these partitions no longer."""
