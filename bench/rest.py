@@ -41,7 +41,7 @@ def measure(stage: Stage, profile: Profile, record: Recorder) -> None:
     """
     databases = _create(stage, 1, [])[0]
     before = _settled(stage)
-    note = "PSS of all processes, one database with a stream"
+    note = f"PSS of all processes, one database with a stream; {before.text}"
     record.add(Line("rest_memory", before.memory, "MiB", note=note))
     cores, parts = _cores(stage, profile.rest_seconds)
     note = f"over {profile.rest_seconds:g} s; {parts}"

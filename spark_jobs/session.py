@@ -272,6 +272,12 @@ class SparkSessions:
         java = self.context._jvm.java  # type: ignore[union-attr]  # noqa: SLF001
         java.lang.System.getProperties().load(java.io.StringReader("".join(lines)))
 
+    def give_back_memory(self) -> None:
+        """Have the JVM return what it does not need to the system. It stands still for a moment:
+        call this while nothing runs.
+        """
+        self.context._jvm.java.lang.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
+
     def slots(self) -> int:
         """Task slots that exist now."""
         return (

@@ -50,6 +50,8 @@ _START_ROUND_SECONDS = 0.1
 _START_SECONDS = 30.0
 #: so many queries start at once: more would only take each other's time
 _STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
+#: for how long a round starts queries: whatever else the driver has to do waits meanwhile
+_STARTING_SECONDS = 0.25
 #: how often each query is asked for its epochs, and said to be read
 _TELL_SECONDS = 2.0
 
@@ -158,12 +160,25 @@ class QuerySupervisor:
             slots=self._sessions.slots(),
         )
         for action in actions:
-            if action.kind == "stop" or self._starting() < _STARTS_AT_ONCE:
+            if action.kind == "stop":
                 self._do(action, now)
         if starved and self._settings.idle_seconds:
             self._give_way(starved, now)
+        # before what takes its time: CREATE DATABASE waits until its topic is minded
         self._resting.settle(self._clock)
+        self._start_some([action for action in actions if action.kind == "start"], now)
         self._report_readiness(awake, starved, now)
+
+    def _start_some(self, actions: Iterable[Action], now: float) -> None:
+        """Start queries for a moment; the next round, which comes at once, starts more of them."""
+        begun = self._clock.monotonic()
+        for action in actions:
+            if self._starting() >= _STARTS_AT_ONCE:
+                return
+            if self._clock.monotonic() - begun >= _STARTING_SECONDS:
+                self._wake.set()
+                return
+            self._do(action, now)
 
     def _note_positions(self) -> None:
         """Tell the JVM how far the state on this machine is, of topics in which it has moved."""
@@ -255,6 +270,8 @@ class QuerySupervisor:
         if action.kind == "stop":
             if (query := self._queries.get(topic)) is not None:
                 self._stop(query)
+                if not self._queries:
+                    self._sessions.give_back_memory()
                 self._wake.set()
                 if topics_to_read(self._catalog.catalog).get(topic) != query.wanted:
                     self._forget(query.wanted)

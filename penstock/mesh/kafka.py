@@ -176,6 +176,8 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
         # what a burst has needed goes back when nothing happens
         "-Xms64m",
         "-XX:G1PeriodicGCInterval=60000",
+        # a concurrent collection leaves the garbage to those that follow, and at rest none does
+        "-XX:-G1PeriodicGCInvokesConcurrent",
         "-XX:MaxHeapFreeRatio=40",
     ]
     if quick:

@@ -26,8 +26,8 @@ from penstock.mesh.state import read_state, tail
 from penstock.mesh.stop import stop_mesh
 from tests.documents import ROOT
 
-#: 0.1.0: what there was when the changelog of the version after it began
-COMMIT = "b96c3fde22d8676a1021d0b7d1865fc8b91fe231"
+#: the commit of `v0.2.0`
+COMMIT = "6ecc76556d1a801a05cab09c8cd10b8761c93712"
 #: how often a start may be late, and what the former version then says
 _STARTS = 3
 _LATE = "is not ready in time"

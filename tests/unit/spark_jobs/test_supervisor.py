@@ -67,6 +67,10 @@ class _Sessions:
         self.retried: list[int] = []
         self.positions: dict[str, dict[int, int]] = {}
         self.refuses = False
+        self.given_back = 0
+
+    def give_back_memory(self) -> None:
+        self.given_back += 1
 
     def note_positions(self, found: Iterable[tuple[Any, dict[int, int]]]) -> None:
         self.positions = {wanted.topic: offsets for wanted, offsets in found}
@@ -475,11 +479,13 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
 
     def not_yet() -> None:
         assert not idle.query().stopped
+        assert idle.sessions.given_back == 0
 
     def asleep() -> None:
         assert idle.query().stopped
         assert idle.watch.watched[TOPIC] == (1, 0)
         assert '"rest"' in idle.redis.get(names.query_heartbeat(TOPIC))
+        assert idle.sessions.given_back == 1
 
     idle.play(
         come,
@@ -586,3 +592,25 @@ def test_few_queries_start_at_once(idle, monkeypatch):
 
     idle.play(first, lambda: None, lambda: None)
     assert _started(idle) == 1
+
+
+def test_a_new_topic_is_minded_before_queries_start_for_long(idle, monkeypatch):
+    idle.reader.put(database(id=6, name="other"))
+    idle.admin.there["in.other"] = 2
+    idle.admin.ends = {(TOPIC, 0): 1, (names.EXCHANGE, 0): 1}
+    start = idle.sessions.query
+
+    def query(*args: Any) -> _Query:
+        assert idle.redis.get(names.query_heartbeat("in.other")), "it is at rest, and that is said"
+        idle.clock.advance(1)
+        return start(*args)
+
+    idle.sessions.query = query
+    monkeypatch.setattr(supervisor, "_STARTING_SECONDS", 0.5)
+    begun: list[int] = []
+
+    def look() -> None:
+        begun.append(len(idle.sessions.started))
+
+    idle.play(look, look)
+    assert begun == [1, 2], "one a round: the first took longer than a round may start queries"
