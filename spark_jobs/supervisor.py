@@ -49,7 +49,7 @@ _START_ROUND_SECONDS = 0.1
 #: a query that reads nothing for so long is not one that just starts
 _START_SECONDS = 30.0
 #: so many queries start at once: more would only take each other's time
-_STARTS_AT_ONCE = 2 * (os.cpu_count() or 1)
+_STARTS_AT_ONCE = max(os.cpu_count() or 1, 2)
 #: for how long a round starts queries: whatever else the driver has to do waits meanwhile
 _STARTING_SECONDS = 0.25
 #: how often each query is asked for its epochs, and said to be read

@@ -80,6 +80,26 @@ class _Rows:
     stamps: list[tuple[int, str, int, int]]
 
 
+#: of a slice in which no record is the table's
+_NO_ROWS = _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [])
+
+
+class _Codecs:
+    """Codecs of one table's versions, kept as long as its definition stays."""
+
+    def __init__(self) -> None:
+        self._table: Table | None = None
+        self._made: dict[int, TableCodec] = {}
+
+    def of(self, table: Table, schema_id: int) -> TableCodec:
+        if table is not self._table:
+            self._table = table
+            self._made = {}
+        if schema_id not in self._made:
+            self._made[schema_id] = TableCodec(table, schema_id)
+        return self._made[schema_id]
+
+
 class RowSubscription:
     """Rows of one table (a stream's result or any other); `tables` narrows to child tables."""
 
@@ -99,6 +119,7 @@ class RowSubscription:
         self._form = form or RowForm()
         self._table = table
         self._tables = [t.lower() for t in tables] if tables is not None else None
+        self._codecs = _Codecs()
 
     def take(self, piece: Slice) -> SubscriberMessage | None:
         """The message for a slice, or None when nothing in it concerns this subscription. Moves the
@@ -138,7 +159,7 @@ class RowSubscription:
         return SubscriberMessage("rows", text, count, rows.height - count)
 
     def _decode(self, piece: Slice, table: Table) -> _Rows:
-        found = _decode(piece, table)
+        found = _decode(piece, table, self._codecs)
         self._work.decoded(found.rows.height)
         return found
 
@@ -158,13 +179,13 @@ def _text(rows: pl.DataFrame, form: RowForm) -> str:
     return shown.write_json()
 
 
-def _decode(piece: Slice, table: Table) -> _Rows:
+def _decode(piece: Slice, table: Table, codecs: _Codecs) -> _Rows:
     """Rows of *table* in a slice, as clients get them."""
     values = piece.batch.values
     frames = []
     stamps = []
     for schema_id, indexes in _runs(piece.ids.tolist(), table.schema_ids):
-        decoded = TableCodec(table, schema_id).decode([values[i] for i in indexes])
+        decoded = codecs.of(table, schema_id).decode([values[i] for i in indexes])
         place = np.asarray(indexes, dtype=np.uint32)
         stamps += [
             (int(place[r]), producer, offset, ordinal)
@@ -174,7 +195,7 @@ def _decode(piece: Slice, table: Table) -> _Rows:
         at = pl.Series("_at", place[rows["_record"].to_numpy()], dtype=pl.UInt32)
         frames.append(pl.DataFrame([*_readable(rows, table), at]))
     if not frames:
-        return _Rows(pl.DataFrame(), pl.Series("_at", [], dtype=pl.UInt32), [])
+        return _NO_ROWS
     rows = pl.concat(frames) if len(frames) > 1 else frames[0]
     at = rows.drop_in_place("_at")
     return _Rows(rows, at, stamps)
