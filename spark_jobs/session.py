@@ -25,6 +25,7 @@ from penstock.errors import BusError
 from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
+from penstock.setup.java import TRIMS_NATIVE_MEMORY
 from penstock.storage.checkpoints import directory_of
 from spark_jobs.begins import starting_offsets
 from spark_jobs.input import OFFSET_BITS
@@ -44,7 +45,7 @@ _COLLECTOR = (
 #: classes take longer to load than the first record to come
 _JVM = (
     f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k"
-    " -XX:CICompilerCount=2 -Dio.netty.jfr.enabled=false"
+    f" -XX:CICompilerCount=2 -Dio.netty.jfr.enabled=false {' '.join(TRIMS_NATIVE_MEMORY)}"
 )
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more
 #: than its value does

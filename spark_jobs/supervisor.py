@@ -52,6 +52,8 @@ _START_SECONDS = 30.0
 _STARTS_AT_ONCE = max(os.cpu_count() or 1, 2)
 #: for how long a round starts queries: whatever else the driver has to do waits meanwhile
 _STARTING_SECONDS = 0.25
+#: after so long without a query what the last ones have needed is garbage
+_GIVE_BACK_SECONDS = 5.0
 #: how often each query is asked for its epochs, and said to be read
 _TELL_SECONDS = 2.0
 
@@ -86,6 +88,8 @@ class QuerySupervisor:
         self._lags = Lags(client, admin, catalog, health.registry, sessions.slots)
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
+        #: when a query ran last; None: memory was given back since
+        self._ran_at: float | None = None
         self._leftovers = Leftovers(settings, catalog)
         self._resting = Resting(client, admin, watch, settings.idle_seconds)
         self._status = QueryStatus(client, clock, sessions.retry)
@@ -137,6 +141,10 @@ class QuerySupervisor:
         catalog = self._catalog.catalog
         streams = [s for c in changes for s in (c.old, c.new) if isinstance(s, StreamEntry)]
         self._resting.expect({t for s in streams for t in catalog.source_topics(s.plan)})
+        made = [c.new for c in changes if isinstance(c.new, Database) and c.old is None]
+        if made and not self._safe_mode.on:
+            new = [Wanted(d.topic, d.partitions, d.id) for d in made]
+            self._resting.greet(new, self._clock)
         self._wake.set()
         if any(isinstance(c.new, Database) and c.new.removed for c in changes):
             self._leftovers.due = True
@@ -168,6 +176,7 @@ class QuerySupervisor:
         self._resting.settle(self._clock)
         self._start_some([action for action in actions if action.kind == "start"], now)
         self._report_readiness(awake, starved, now)
+        self._give_back(now)
 
     def _start_some(self, actions: Iterable[Action], now: float) -> None:
         """Start queries for a moment; the next round, which comes at once, starts more of them."""
@@ -179,6 +188,14 @@ class QuerySupervisor:
                 self._wake.set()
                 return
             self._do(action, now)
+
+    def _give_back(self, now: float) -> None:
+        """Give memory back once, when no query has run for a while."""
+        if self._queries:
+            self._ran_at = now
+        elif self._ran_at is not None and now - self._ran_at >= _GIVE_BACK_SECONDS:
+            self._ran_at = None
+            self._sessions.give_back_memory()
 
     def _note_positions(self) -> None:
         """Tell the JVM how far the state on this machine is, of topics in which it has moved."""
@@ -270,8 +287,6 @@ class QuerySupervisor:
         if action.kind == "stop":
             if (query := self._queries.get(topic)) is not None:
                 self._stop(query)
-                if not self._queries:
-                    self._sessions.give_back_memory()
                 self._wake.set()
                 if topics_to_read(self._catalog.catalog).get(topic) != query.wanted:
                     self._forget(query.wanted)

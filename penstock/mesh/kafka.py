@@ -21,7 +21,7 @@ from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.class_archive import archive_options
-from penstock.setup.java import find_java
+from penstock.setup.java import TRIMS_NATIVE_MEMORY, find_java
 from penstock.setup.jvm_programs import broker
 
 MAX_MESSAGE_BYTES = 32 << 20
@@ -179,6 +179,7 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
         # a concurrent collection leaves the garbage to those that follow, and at rest none does
         "-XX:-G1PeriodicGCInvokesConcurrent",
         "-XX:MaxHeapFreeRatio=40",
+        *TRIMS_NATIVE_MEMORY,
     ]
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

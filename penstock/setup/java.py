@@ -17,6 +17,13 @@ from pathlib import Path
 from penstock.errors import ConfigError
 
 OLDEST = 17
+#: once a minute a JVM returns what its compilers have needed and freed; builds that cannot (17
+#: before 17.0.9, 21 before 21.0.1) go on without
+TRIMS_NATIVE_MEMORY = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:TrimNativeHeapInterval=60000",
+)
 _SPARK_MODULE = "jdk.incubator.vector"
 _WRAPPER = """\
 #!/bin/sh

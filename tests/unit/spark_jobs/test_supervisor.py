@@ -485,6 +485,14 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
         assert idle.query().stopped
         assert idle.watch.watched[TOPIC] == (1, 0)
         assert '"rest"' in idle.redis.get(names.query_heartbeat(TOPIC))
+        assert idle.sessions.given_back == 0
+        idle.clock.advance(5)
+
+    def gives_back() -> None:
+        assert idle.sessions.given_back == 1
+        idle.clock.advance(60)
+
+    def once() -> None:
         assert idle.sessions.given_back == 1
 
     idle.play(
@@ -495,6 +503,9 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
         idle.later(2),
         lambda: None,
         asleep,
+        lambda: None,
+        gives_back,
+        once,
         lambda: None,
     )
     assert _started(idle) == 1
@@ -614,3 +625,14 @@ def test_a_new_topic_is_minded_before_queries_start_for_long(idle, monkeypatch):
 
     idle.play(look, look)
     assert begun == [1, 2], "one a round: the first took longer than a round may start queries"
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_a_database_is_minded_as_soon_as_it_is_made_where_topics_rest(
+    driver, idle, rests: bool
+) -> None:
+    one = idle if rests else driver
+    one.reader.put(database(id=6, name="other"))
+    beat = one.redis.get(names.query_heartbeat("in.other"))
+    assert (beat is not None) == rests, "before any round of the driver"
+    assert not rests or json.loads(beat)["mode"] == "rest"
