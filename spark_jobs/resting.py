@@ -7,7 +7,6 @@ and then by where all of them end.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from queue import SimpleQueue
@@ -51,16 +50,6 @@ class Resting:
         """
         for topic in topics:
             self._expected.put(topic)
-
-    def greet(self, topics: Iterable[Wanted], clock: Clock) -> None:
-        """Say at once that topics made just now are minded: nothing is in them yet, and whoever
-        made them waits for this. From any thread.
-        """
-        if not self.rest.is_on:
-            return
-        # the next look says it again
-        with contextlib.suppress(redis.RedisError):
-            self._beat(topics, milliseconds(clock))
 
     def keep(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
         """Forget all topics but these, and return those that are gone."""
@@ -131,14 +120,14 @@ class Resting:
         due = now - self._beat_at >= _BEAT_SECONDS
         if due:
             self._beat_at = now
-        if due or fresh:
-            self._beat(
-                (asleep[topic][0] for topic in (asleep if due else fresh)), milliseconds(clock)
-            )
+        topics = asleep if due else fresh
+        if topics:
+            self._beat(topics, milliseconds(clock))
 
-    def _beat(self, topics: Iterable[Wanted], time: int) -> None:
+    def _beat(self, topics: Iterable[str], time: int) -> None:
         with self._redis.pipeline(transaction=False) as pipe:
-            for wanted in topics:
-                beat = {"mode": "rest", "partitions": wanted.partitions, "lag": 0, "time": time}
-                pipe.set(names.query_heartbeat(wanted.topic), json.dumps(beat), ex=_BEAT_LIVES)
+            for topic in topics:
+                partitions = self.rest.asleep[topic][0].partitions
+                beat = {"mode": "rest", "partitions": partitions, "lag": 0, "time": time}
+                pipe.set(names.query_heartbeat(topic), json.dumps(beat), ex=_BEAT_LIVES)
             pipe.execute()
