@@ -117,9 +117,14 @@ class TopicRest:
         self._waits: dict[str, float] = {}
         self._woken: dict[str, float] = {}
 
+    @property
+    def is_on(self) -> bool:
+        """Return False where no topic ever rests."""
+        return self._idle > 0
+
     def new_topics(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
         """Return the topics at which nobody has looked yet."""
-        if not self._idle:
+        if not self.is_on:
             return []
         return [w for t, w in wanted.items() if self._seen.get(t) != w]
 
@@ -141,7 +146,7 @@ class TopicRest:
         Args:
             clocked: a stream needs ticks from it.
         """
-        if not self._idle:
+        if not self.is_on:
             return False
         topic = wanted.topic
         first = self._seen.get(topic) != wanted

@@ -7,6 +7,7 @@ and then by where all of them end.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from queue import SimpleQueue
@@ -41,6 +42,9 @@ class Resting:
         self._beat_at = self._check_at = 0.0
         self._fresh: list[Wanted] = []
         self._expected: SimpleQueue[str] = SimpleQueue()
+        self._greeted: SimpleQueue[Wanted] = SimpleQueue()
+        #: greeted before the last round: this one's catalog has them, or they are gone
+        self._due: list[Wanted] = []
 
     def expect(self, topics: Iterable[str]) -> None:
         """Wake these topics at the next look: something is on its way to them. From any thread.
@@ -51,9 +55,25 @@ class Resting:
         for topic in topics:
             self._expected.put(topic)
 
+    def greet(self, topics: Iterable[Wanted], clock: Clock) -> None:
+        """Say at once that topics made just now are minded: nothing is in them yet, and whoever
+        made them waits for this. From any thread.
+        """
+        if not self.rest.is_on:
+            return
+        greeted = list(topics)
+        # the next look says it again
+        with contextlib.suppress(redis.RedisError):
+            self._beat(greeted, milliseconds(clock))
+        for wanted in greeted:
+            self._greeted.put(wanted)
+
     def keep(self, wanted: Mapping[str, Wanted]) -> list[Wanted]:
         """Forget all topics but these, and return those that are gone."""
         gone = self.rest.keep(wanted)
+        # dropped before any round has seen them: whoever drops them waits until nobody minds them
+        gone += [w for w in self._due if wanted.get(w.topic) != w and w not in gone]
+        self._due = [self._greeted.get_nowait() for _ in range(self._greeted.qsize())]
         self.watch.remove([w.topic for w in gone])
         return gone
 
@@ -120,14 +140,14 @@ class Resting:
         due = now - self._beat_at >= _BEAT_SECONDS
         if due:
             self._beat_at = now
-        topics = asleep if due else fresh
-        if topics:
-            self._beat(topics, milliseconds(clock))
+        if due or fresh:
+            self._beat(
+                (asleep[topic][0] for topic in (asleep if due else fresh)), milliseconds(clock)
+            )
 
-    def _beat(self, topics: Iterable[str], time: int) -> None:
+    def _beat(self, topics: Iterable[Wanted], time: int) -> None:
         with self._redis.pipeline(transaction=False) as pipe:
-            for topic in topics:
-                partitions = self.rest.asleep[topic][0].partitions
-                beat = {"mode": "rest", "partitions": partitions, "lag": 0, "time": time}
-                pipe.set(names.query_heartbeat(topic), json.dumps(beat), ex=_BEAT_LIVES)
+            for wanted in topics:
+                beat = {"mode": "rest", "partitions": wanted.partitions, "lag": 0, "time": time}
+                pipe.set(names.query_heartbeat(wanted.topic), json.dumps(beat), ex=_BEAT_LIVES)
             pipe.execute()

@@ -141,6 +141,10 @@ class QuerySupervisor:
         catalog = self._catalog.catalog
         streams = [s for c in changes for s in (c.old, c.new) if isinstance(s, StreamEntry)]
         self._resting.expect({t for s in streams for t in catalog.source_topics(s.plan)})
+        made = [c.new for c in changes if isinstance(c.new, Database) and c.old is None]
+        if made and not self._safe_mode.on:
+            new = [Wanted(d.topic, d.partitions, d.id) for d in made]
+            self._resting.greet(new, self._clock)
         self._wake.set()
         if any(isinstance(c.new, Database) and c.new.removed for c in changes):
             self._leftovers.due = True

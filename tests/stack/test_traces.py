@@ -182,7 +182,7 @@ def test_a_written_row_is_one_trace_of_spans(own_mesh: MeshFactory, webhook: Web
                 row = [{"tbname": "t1", "ts": T0 + 1000 * second, "v": 1, "g": 1}]
                 url = f"{mesh.gateway_url}/v1/tables/{database}/m/rows"
                 httpx.post(url, json=row, auth=auth, headers=headers, timeout=60).raise_for_status()
-            client.drain()
+                client.drain()  # so that the traced row is computed alone
         eventually(lambda: len(collector.of_trace(WRITE)) == 4)
         request, write, chunk, delivery = collector.of_trace(WRITE)
         assert [s.parent for s in (request, write, chunk, delivery)] == [

@@ -625,3 +625,25 @@ def test_a_new_topic_is_minded_before_queries_start_for_long(idle, monkeypatch):
 
     idle.play(look, look)
     assert begun == [1, 2], "one a round: the first took longer than a round may start queries"
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_a_database_is_minded_as_soon_as_it_is_made_where_topics_rest(
+    driver, idle, rests: bool
+) -> None:
+    one = idle if rests else driver
+    one.reader.put(database(id=6, name="other"))
+    beat = one.redis.get(names.query_heartbeat("in.other"))
+    assert (beat is not None) == rests, "before any round of the driver"
+    assert not rests or json.loads(beat)["mode"] == "rest"
+
+
+def test_a_database_dropped_before_any_round_has_seen_it_is_minded_no_more(idle) -> None:
+    def come_and_go() -> None:
+        idle.reader.put(database(id=6, name="other"))
+        idle.reader.remove(6)
+        assert idle.redis.exists(names.query_heartbeat("in.other"))
+
+    idle.play(come_and_go, lambda: None, lambda: None)
+    assert not idle.redis.exists(names.query_heartbeat("in.other"))
+    assert idle.redis.exists(names.query_heartbeat(TOPIC))
