@@ -1,18 +1,22 @@
-"""Spark's Python worker daemon, with three changes.
+"""Spark's Python worker daemon, with four changes.
 
 The imports of the operator and of its kernels are done before it forks, so workers start warm and
-share the pages. What Spark sends a worker comes through a `Pipe`, which can tell whether there is
-something to read. And a worker does not read again what is in the archives that Spark's own modules
-come from.
+share the pages. pandas is none of them: what crosses is Arrow, and functions of users run in
+processes of their own. What Spark sends a worker comes through a `Pipe`, which can tell whether
+there is something to read. And a worker does not read again what is in the archives that Spark's
+own modules come from.
 """
 
 import gc
 import zipimport
 
+if __name__ == "__main__":
+    # before whatever loads it
+    import penstock.runtime.without_pandas  # noqa: F401
+
 import confluent_kafka  # noqa: F401
 import fastavro  # noqa: F401
 import fsspec.implementations.local  # noqa: F401
-import pandas  # noqa: F401
 import polars  # noqa: F401
 import pyarrow  # noqa: F401
 import pyruhvro  # noqa: F401

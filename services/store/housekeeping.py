@@ -69,12 +69,17 @@ class Housekeeping:
             self._sizing = self._flusher.worker.submit(self._sizes.tell)
         if _is_over(self._sweeping) and now - self._swept_at >= self._settings.sweep_seconds:
             self._swept_at = now
-            self._sweeping = self._flusher.worker.submit(self._retention.sweep)
+            self._sweeping = self._flusher.worker.submit(self._sweep)
         self._moving.step(self._flusher.cut)
 
     def finish(self) -> None:
         """Write the latest rows a last time."""
         self._write_latest("latest rows were not written")
+
+    def _sweep(self) -> None:
+        """Runs on the flushing thread."""
+        self._retention.sweep()
+        self._sizes.forget()
 
     def _forget_dropped(self) -> None:
         for table_id in self._latest.tables():

@@ -28,6 +28,8 @@ _AGAIN_SECONDS = 60.0
 #: and are forgotten after so many, when the store tells nothing more
 _KEPT_SECONDS = 180
 _Views = dict[tuple[str, int], PartitionView]
+#: the catalog's revision; of each partition, the next offset to be read and the next to be in files
+_State = tuple[int, dict[tuple[str, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,24 @@ class TableSizes:
         self._listed: dict[str, tuple[int, int, TableSize]] = {}
         self._told: dict[str, str] = {}
         self._told_at = float("-inf")
+        self._seen: _State | None = None
+
+    def forget(self) -> None:
+        """Have the next `tell` look at files though nothing is read: they are changed now."""
+        self._seen = None
 
     def tell(self) -> None:
         """Bring Redis up to date. While it does not answer, the next call tries again."""
         now = time.monotonic()
         again = now - self._told_at >= _AGAIN_SECONDS
+        seen = self._state()
+        if seen == self._seen and not again:
+            return  # at rest a thousand databases would be looked through for nothing
         if again:
             self._listed.clear()
         found = {str(i): json.dumps(asdict(size)) for i, size in self.measure().items()}
         if found == self._told and not again:
+            self._seen = seen
             return
         try:
             self._write(found)
@@ -76,6 +87,12 @@ class TableSizes:
             return
         self._told = found
         self._told_at = now
+        self._seen = seen
+
+    def _state(self) -> _State:
+        tails = self._partitions.tails()
+        places = {key: (tail.next, tail.position.next) for key, tail in tails.items()}
+        return self._catalog.catalog.revision, places
 
     def measure(self) -> dict[int, TableSize]:
         """Return the size of each table by its id; those are left out of which a partition is not

@@ -34,3 +34,16 @@ def test_a_service_keeps_it_out_before_anything_loads_it(package: str) -> None:
     lines = (Path(package) / "__main__.py").read_text().splitlines()
     imports = [line.split()[1] for line in lines if line.startswith(("import ", "from "))]
     assert imports[:3] == ["__future__", "sys", "penstock.runtime.without_pandas"]
+
+
+def test_sparks_worker_daemon_keeps_it_out_before_anything_loads_it() -> None:
+    """Only as a program: who imports the module may want pandas."""
+    program = (
+        "import runpy, sys; from pyspark import daemon; "
+        "daemon.manager = lambda: print('pandas' in sys.modules, 'polars' in sys.modules); "
+        "runpy.run_module('spark_jobs.daemon', run_name='__main__')"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == ["False", "True"]

@@ -78,6 +78,7 @@ def test_what_changed_is_told_and_what_redis_lost_is_told_again(
     sized.sizes.tell()
     assert sized.told()[str(PLAIN.id)].tail_rows == 1
     sized.catalog.remove(PLAIN.id)
+    sized.catalog.revision += 1  # as the log has it
     sized.sizes.tell()
     assert sized.told().keys() == {str(STABLE.id)}
     sized.memory_redis.delete(names.table_sizes())
@@ -86,3 +87,25 @@ def test_what_changed_is_told_and_what_redis_lost_is_told_again(
     monkeypatch.setattr(table_sizes, "_AGAIN_SECONDS", 0.0)
     sized.sizes.tell()
     assert sized.told().keys() == {str(STABLE.id)}
+
+
+def test_nothing_is_looked_at_while_nothing_is_read_but_after_a_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sized = Sized(tmp_path)
+    sized.put(PLAIN, ("plain", 1_000, 1, "a"))
+    sized.flush()
+    looks: list[int] = []
+    measure = sized.sizes.measure
+    monkeypatch.setattr(sized.sizes, "measure", lambda: looks.append(1) or measure())
+    for _ in range(3):
+        sized.sizes.tell()
+    assert len(looks) == 1
+    for file in Path(segments.directory(sized.partitions.root, PLAIN.id, 0, TOPIC)).iterdir():
+        file.unlink()
+    sized.sizes.forget()
+    sized.sizes.tell()
+    assert (len(looks), sized.told()[str(PLAIN.id)].files) == (2, 0)
+    sized.put(PLAIN, ("plain", 2_000, 1, "a"))
+    sized.sizes.tell()
+    assert sized.told()[str(PLAIN.id)].tail_rows == 1
