@@ -25,7 +25,7 @@ from penstock.errors import BusError
 from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup import jars
-from penstock.setup.java import TRIMS_NATIVE_MEMORY
+from penstock.setup.java import LATE_SECOND_COMPILER, TRIMS_NATIVE_MEMORY
 from penstock.storage.checkpoints import directory_of
 from spark_jobs.begins import starting_offsets
 from spark_jobs.input import OFFSET_BITS
@@ -41,18 +41,12 @@ Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _COLLECTOR = (
     "-XX:+UseG1GC -XX:ParallelGCThreads=2 -XX:ConcGCThreads=1 -XX:G1PeriodicGCInterval=30000"
 )
-#: ten times Java's own. While a query is planned for the first time most code runs a few times
-#: only; the second compiler took more of the cores for it than the planning (docs/performance.md)
-_LATE_SECOND_COMPILER = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
-    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
-)
 #: few compiler and collector threads: the work is in Python; nobody records Netty's events, whose
 #: classes take longer to load than the first record to come
 _JVM = (
     f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k"
-    f" -XX:CICompilerCount=2 {_LATE_SECOND_COMPILER} -Dio.netty.jfr.enabled=false"
-    f" {' '.join(TRIMS_NATIVE_MEMORY)}"
+    f" -XX:CICompilerCount=2 -Dio.netty.jfr.enabled=false"
+    f" {' '.join((*LATE_SECOND_COMPILER, *TRIMS_NATIVE_MEMORY))}"
 )
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more
 #: than its value does
