@@ -72,7 +72,7 @@ class Resting:
         """Forget all topics but these, and return those that are gone."""
         gone = self.rest.keep(wanted)
         # dropped before any round has seen them: whoever drops them waits until nobody minds them
-        gone += [w for w in self._due if wanted.get(w.topic) != w and w not in gone]
+        gone += [w for w in self._due if w.topic not in wanted and w not in gone]
         self._due = [self._greeted.get_nowait() for _ in range(self._greeted.qsize())]
         self.watch.remove([w.topic for w in gone])
         return gone

@@ -77,16 +77,14 @@ class TableSizes:
         if again:
             self._listed.clear()
         found = {str(i): json.dumps(asdict(size)) for i, size in self.measure().items()}
-        if found == self._told and not again:
-            self._seen = seen
-            return
-        try:
-            self._write(found)
-        except redis.RedisError as error:
-            log.warning("sizes of tables wait for redis", error=str(error))
-            return
-        self._told = found
-        self._told_at = now
+        if found != self._told or again:
+            try:
+                self._write(found)
+            except redis.RedisError as error:
+                log.warning("sizes of tables wait for redis", error=str(error))
+                return
+            self._told = found
+            self._told_at = now
         self._seen = seen
 
     def _state(self) -> _State:

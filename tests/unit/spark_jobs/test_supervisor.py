@@ -647,3 +647,17 @@ def test_a_database_dropped_before_any_round_has_seen_it_is_minded_no_more(idle)
     idle.play(come_and_go, lambda: None, lambda: None)
     assert not idle.redis.exists(names.query_heartbeat("in.other"))
     assert idle.redis.exists(names.query_heartbeat(TOPIC))
+
+
+def test_a_database_made_again_before_any_round_stays_minded(idle) -> None:
+    def come_and_go() -> None:
+        idle.reader.put(database(id=6, name="other"))
+        idle.reader.remove(6)
+        idle.reader.put(database(id=8, name="other"))
+
+    def look() -> None:
+        assert "in.other" in idle.watch.watched
+        assert idle.redis.exists(names.query_heartbeat("in.other"))
+
+    idle.admin.there["in.other"] = 2
+    idle.play(come_and_go, look, look, look)

@@ -16,6 +16,7 @@ from penstock.catalog.model import Database, Move
 from penstock.errors import BusError
 from penstock.records import DeadLetter, decode
 from penstock.repartition import progress
+from penstock.storage import segments
 from penstock.storage.segments import Position
 from services.store import dead_letters, housekeeping, intake, splitting
 from services.store.dead_letters import DeadLetters
@@ -25,6 +26,7 @@ from services.store.latest import LatestRows
 from services.store.live_rows import live_rows
 from services.store.moving import Moving
 from services.store.redis_reports import RedisReports
+from services.store.retention import Retention
 from services.store.tail_flusher import TailFlusher
 from tests.unit.services.store.kit import (
     DATABASE,
@@ -101,6 +103,26 @@ def test_sizes_of_tables_go_to_redis(chores: Chores) -> None:
     chores.chores.step()
     chores.flusher.close()
     assert '"tail_rows": 1' in chores.memory_redis.hashes[names.table_sizes()][str(PLAIN.id)]
+
+
+def test_a_sweep_has_sizes_looked_at_again(chores: Chores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "_SIZES_SECONDS", 0.0)
+    chores.put(PLAIN, ROW)
+    chores.flush()
+    files = Path(segments.directory(chores.partitions.root, PLAIN.id, 0, TOPIC))
+    told = chores.memory_redis.hashes
+
+    def sweep(_: Retention) -> None:
+        assert '"files": 1' in told[names.table_sizes()][str(PLAIN.id)]
+        for file in files.iterdir():
+            file.unlink()
+
+    monkeypatch.setattr(Retention, "sweep", sweep)
+    for _ in range(2):
+        chores.chores.step()
+        chores.flusher.worker.submit(lambda: None).result()  # both chores are done
+    chores.flusher.close()
+    assert '"files": 0' in told[names.table_sizes()][str(PLAIN.id)]
 
 
 def test_latest_rows_wait_for_redis(chores: Chores) -> None:
