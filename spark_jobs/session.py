@@ -7,6 +7,7 @@ how records cross into Python. Refused: knowing which topics there are.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -278,6 +279,9 @@ class SparkSessions:
         """Have the JVM return what it does not need to the system. It stands still for a moment:
         call this while nothing runs.
         """
+        # an object of the JVM lives as long as its proxy here, and proxies are in cycles: plans of
+        # queries long over, a quarter of a megabyte each
+        gc.collect()
         self.context._jvm.java.lang.System.gc()  # type: ignore[union-attr]  # noqa: SLF001
 
     def slots(self) -> int:

@@ -52,8 +52,9 @@ _START_SECONDS = 30.0
 _STARTS_AT_ONCE = max(os.cpu_count() or 1, 2)
 #: for how long a round starts queries: whatever else the driver has to do waits meanwhile
 _STARTING_SECONDS = 0.25
-#: after so long without a query what the last ones have needed is garbage
-_GIVE_BACK_SECONDS = 5.0
+#: after so long without a query what the last ones have needed is garbage; later, too, what the JVM
+#: kept for another one, like its Kafka consumers
+_GIVE_BACK_SECONDS = (5.0, 60.0)
 #: how often each query is asked for its epochs, and said to be read
 _TELL_SECONDS = 2.0
 
@@ -88,8 +89,9 @@ class QuerySupervisor:
         self._lags = Lags(client, admin, catalog, health.registry, sessions.slots)
         self._lags_at = 0.0
         self._existing: dict[str, int] = {}
-        #: when a query ran last; None: memory was given back since
-        self._ran_at: float | None = None
+        #: when a query ran last, and how long after it memory is given back
+        self._ran_at = 0.0
+        self._give_back_after: tuple[float, ...] = ()
         self._leftovers = Leftovers(settings, catalog)
         self._resting = Resting(client, admin, watch, settings.idle_seconds)
         self._status = QueryStatus(client, clock, sessions.retry)
@@ -190,11 +192,12 @@ class QuerySupervisor:
             self._do(action, now)
 
     def _give_back(self, now: float) -> None:
-        """Give memory back once, when no query has run for a while."""
+        """Give memory back, twice, when no query has run for a while."""
         if self._queries:
             self._ran_at = now
-        elif self._ran_at is not None and now - self._ran_at >= _GIVE_BACK_SECONDS:
-            self._ran_at = None
+            self._give_back_after = _GIVE_BACK_SECONDS
+        elif self._give_back_after and now - self._ran_at >= self._give_back_after[0]:
+            self._give_back_after = self._give_back_after[1:]
             self._sessions.give_back_memory()
 
     def _note_positions(self) -> None:

@@ -235,7 +235,10 @@ def _properties(layout: Layout, ports: Ports) -> Mapping[str, str | int | Path]:
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
         "log.cleaner.threads": 1,
-        "log.cleaner.dedupe.buffer.size": 16 << 20,
+        # the broker has it from its start on; 150,000 keys a pass are many here
+        "log.cleaner.dedupe.buffer.size": 4 << 20,
+        # a fetch that found nothing is kept with all its partitions until so many more have come
+        "fetch.purgatory.purge.interval.requests": 50,
         "log.index.size.max.bytes": 2 << 20,
         # small requests, one at a time: with more threads each finds less to do when it is woken
         # (docs/performance.md)

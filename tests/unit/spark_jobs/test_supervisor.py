@@ -490,10 +490,18 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
 
     def gives_back() -> None:
         assert idle.sessions.given_back == 1
-        idle.clock.advance(60)
+        idle.clock.advance(40)
 
-    def once() -> None:
+    def once_more() -> None:
         assert idle.sessions.given_back == 1
+        idle.clock.advance(20)
+
+    def not_a_third_time() -> None:
+        assert idle.sessions.given_back == 2
+        idle.clock.advance(300)
+
+    def end() -> None:
+        assert idle.sessions.given_back == 2
 
     idle.play(
         come,
@@ -505,7 +513,11 @@ def test_a_record_wakes_a_topic_and_quiet_lets_it_rest_again(idle):
         asleep,
         lambda: None,
         gives_back,
-        once,
+        lambda: None,
+        once_more,
+        lambda: None,
+        not_a_third_time,
+        end,
         lambda: None,
     )
     assert _started(idle) == 1
