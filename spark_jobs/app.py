@@ -16,6 +16,7 @@ from penstock.runtime.clock import SystemClock
 from penstock.runtime.health import Health
 from penstock.service import Service
 from spark_jobs.controls import Controls
+from spark_jobs.entry_file import EntryFile
 from spark_jobs.epochs import Epochs
 from spark_jobs.leadership import Leadership
 from spark_jobs.queries import topics_to_read
@@ -66,6 +67,8 @@ def run(settings: SparkSettings) -> int:
             return 0
         health.ready("queries", False, "starting")
         recover(settings, list(topics_to_read(catalog.catalog).values()))
+        if settings.master == "local":
+            EntryFile(settings.entry_file, catalog).begin()
         publisher = Publisher(settings.kafka_bootstrap, client_id="spark-driver")
         admin = Admin(settings.kafka_bootstrap, client_id="spark-driver")
         controls = Controls(

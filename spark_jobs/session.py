@@ -22,6 +22,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.config.environment import ENTRY_FILE_VARIABLE
 from penstock.errors import BusError
 from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
@@ -181,6 +182,7 @@ def _options(settings: SparkSettings) -> dict[str, str]:
         "spark.executorEnv.POLARS_MAX_THREADS": "1",
         "spark.executorEnv.OMP_NUM_THREADS": "1",
         **{f"spark.executorEnv.{name}": value for name, value in ALLOCATORS.items()},
+        **({f"spark.executorEnv.{ENTRY_FILE_VARIABLE}": str(settings.entry_file)} if local else {}),
         "spark.task.maxFailures": "4",
         "spark.locality.wait": "0",
         "spark.scheduler.mode": "FAIR",

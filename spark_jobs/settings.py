@@ -90,6 +90,11 @@ class SparkSettings(Settings):
         """
         return Path(directory_of(self.state_dir) or self.data_dir / "state") / "notes"
 
+    @property
+    def entry_file(self) -> Path:
+        """Where the driver leaves definitions for workers on its machine; see `entry_file.py`."""
+        return self.scratch_dir / "entries"
+
     def checkpoint(self, topic: str, topic_id: int) -> str:
         """Where Spark keeps the offsets of one topic's query."""
         return f"{self.checkpoint_dir}/{topic_id}/{topic}"

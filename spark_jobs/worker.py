@@ -37,6 +37,7 @@ from penstock.telemetry.tracer import open_tracer
 from penstock.windows import KernelContext
 from spark_jobs import span_counts
 from spark_jobs.codecs import Codecs
+from spark_jobs.entry_file import BUILT
 from spark_jobs.guard import Guard
 from spark_jobs.settings import SparkSettings
 
@@ -61,7 +62,7 @@ class Worker:
         self.driver = token
         self.failpoints = Failpoints(settings.failpoints, f"{settings.scratch_dir}/failpoints")
         self.catalog = CatalogReader(
-            settings.kafka_bootstrap, client_id="spark-worker", children=False
+            settings.kafka_bootstrap, client_id="spark-worker", children=False, built=BUILT
         )
         self.catalog.start()
         self.codecs = Codecs(self.catalog)

@@ -15,6 +15,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from penstock.bus import Batch
 from penstock.catalog import entries
+from penstock.catalog.built import BuiltEntries
 from penstock.catalog.model import Entry
 from penstock.catalog.view import Catalog
 from penstock.errors import SchemaError
@@ -34,15 +35,22 @@ class LogApplier:
     """Applies records in the log's order."""
 
     def __init__(
-        self, catalog: Catalog, *, children: bool, registry: CollectorRegistry | None
+        self,
+        catalog: Catalog,
+        *,
+        children: bool,
+        registry: CollectorRegistry | None,
+        built: BuiltEntries | None = None,
     ) -> None:
         """
         Args:
             catalog: what the records are applied to.
             children: apply those of child tables too.
             registry: metrics of the service; the refused records are counted there.
+            built: entries that need not be built again.
         """
         self._catalog = catalog
+        self._built = built or BuiltEntries()
         self._children = children
         #: the log was read to its end once: what comes from now on comes from a live writer
         self.live = False
@@ -90,7 +98,9 @@ class LogApplier:
         if key == entries.LEADER_KEY:
             catalog.next_id = max(catalog.next_id, _next_id(record.body))
             return None
-        entry = entries.from_record(record)
+        entry = self._built.find(record)
+        if entry is None:
+            entry = entries.from_record(record)
         if entry is None:
             return None
         known = catalog.by_id(record.id)

@@ -13,6 +13,7 @@ from prometheus_client.registry import CollectorRegistry
 from penstock import names
 from penstock.bus import BEGINNING, REST_MS, Admin, Batch, Reader
 from penstock.catalog.apply import Changed, LogApplier
+from penstock.catalog.built import BuiltEntries
 from penstock.catalog.view import Catalog
 from penstock.errors import BusError
 from penstock.runtime import vital
@@ -38,6 +39,7 @@ class CatalogReader:
         client_id: str,
         children: bool = True,
         registry: CollectorRegistry | None = None,
+        built: BuiltEntries | None = None,
     ) -> None:
         """
         Args:
@@ -46,11 +48,12 @@ class CatalogReader:
             children: keep child tables too; a service that does not need them saves the memory of
                 millions.
             registry: metrics of the service; the refused records are counted there.
+            built: entries that need not be built again.
         """
         self.catalog = Catalog()
         self._bootstrap = bootstrap
         self._client_id = client_id
-        self._applier = LogApplier(self.catalog, children=children, registry=registry)
+        self._applier = LogApplier(self.catalog, children=children, registry=registry, built=built)
         self._changed = threading.Condition()
         self._listeners: list[Callable[[list[Changed]], None]] = []
         self._caught_up = False

@@ -15,6 +15,8 @@ from pydantic_settings import PydanticBaseSettingsSource
 #: in the environment of every process of a mesh, also of grandchildren: the data directory it
 #: belongs to
 MESH_VARIABLE = "PENSTOCK_MESH"
+#: names the file from which Spark's workers get definitions
+ENTRY_FILE_VARIABLE = "PENSTOCK_ENTRY_FILE"
 PREFIX = "PENSTOCK_"
 _OPENTELEMETRY = "OTEL_"
 
@@ -91,6 +93,13 @@ def unknown_variables(service: str, fields: Iterable[str], shared: Iterable[str]
 def own_mesh() -> str:
     """The data directory of the mesh that this process is part of; empty: of none."""
     return os.environ.get(MESH_VARIABLE, "")
+
+
+def entry_file() -> str:
+    """The file from which Spark's workers get definitions (`spark_jobs/entry_file.py`); empty:
+    from none.
+    """
+    return os.environ.get(ENTRY_FILE_VARIABLE, "")
 
 
 def opentelemetry_variables() -> dict[str, str]:
