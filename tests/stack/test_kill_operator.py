@@ -211,7 +211,8 @@ def leader(kit: OperatorKit) -> str:
     """The service that runs the jobs."""
     held = str(kit.redis.get(names.lease("jobs")))
     pid = json.loads(held.split("|", 2)[2])["pid"]
-    return next(s for s in ("spark", "spark2") if kit.mesh.pid(s) == pid)
+    services = kit.mesh.state()["services"]
+    return next((s for s in ("spark", "spark2") if services[s]["pid"] == pid), "")
 
 
 def end(kit: OperatorKit, service: str, kind: str) -> None:
