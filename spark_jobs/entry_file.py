@@ -105,6 +105,8 @@ class EntryFileReader:
                 mark = file.read(_MARK_BYTES)
                 if mark != self._mark:
                     self._mark, self._at = mark, _MARK_BYTES
+                    # of what is not in this file nobody will ask
+                    self._built.clear()
                 file.seek(self._at)
                 self._build(file.read())
         except (OSError, SchemaError):

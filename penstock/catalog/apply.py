@@ -50,7 +50,7 @@ class LogApplier:
             built: entries that need not be built again.
         """
         self._catalog = catalog
-        self._built = built or BuiltEntries()
+        self._built = BuiltEntries() if built is None else built
         self._children = children
         #: the log was read to its end once: what comes from now on comes from a live writer
         self.live = False
@@ -98,9 +98,7 @@ class LogApplier:
         if key == entries.LEADER_KEY:
             catalog.next_id = max(catalog.next_id, _next_id(record.body))
             return None
-        entry = self._built.find(record)
-        if entry is None:
-            entry = entries.from_record(record)
+        entry = self._built.entry_of(record)
         if entry is None:
             return None
         known = catalog.by_id(record.id)

@@ -20,17 +20,21 @@ class BuiltEntries:
     def __len__(self) -> int:
         return len(self._built)
 
-    def build(self, record: CatalogRecord) -> None:
-        """Build and keep the entry in *record*, unless it is here. Raises SchemaError."""
-        if self.find(record) is None:
-            entry = entries.from_record(record)
-            if entry is not None:
-                self._built[record.id] = _said(record), entry
+    def clear(self) -> None:
+        self._built.clear()
 
-    def find(self, record: CatalogRecord) -> Entry | None:
-        """Return the entry of a record that says the same to the letter."""
+    def build(self, record: CatalogRecord) -> None:
+        """Keep the entry in *record*. Raises SchemaError."""
+        entry = self.entry_of(record)
+        if entry is not None:
+            self._built[record.id] = _said(record), entry
+
+    def entry_of(self, record: CatalogRecord) -> Entry | None:
+        """Return what `entries.from_record` does, built anew unless a record said the same to the
+        letter. Raises SchemaError.
+        """
         said, entry = self._built.get(record.id, (None, None))
-        return entry if said == _said(record) else None
+        return entry if said == _said(record) else entries.from_record(record)
 
 
 def _said(record: CatalogRecord) -> tuple[str, str, str]:
