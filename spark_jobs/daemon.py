@@ -13,7 +13,7 @@ import zipimport
 
 if __name__ == "__main__":
     # before whatever loads it
-    import penstock.runtime.without_pandas  # noqa: F401
+    import penstock.runtime.lean_imports  # noqa: F401
 
 import confluent_kafka  # noqa: F401
 import fastavro  # noqa: F401

@@ -20,6 +20,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas import functions as spark_functions
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config.environment import ENTRY_FILE_VARIABLE
@@ -34,6 +35,10 @@ from spark_jobs.input import OFFSET_BITS
 from spark_jobs.operator import Operator
 from spark_jobs.queries import Mode, Wanted
 from spark_jobs.settings import SHORTEST_EPOCH_SECONDS, SparkSettings
+
+# what crosses is Arrow, but Spark asks for pandas as soon as a function is to cross; it is kept out
+# of the driver (a fifth of its imports)
+setattr(spark_functions, "require_minimum_pandas_version", lambda: None)  # noqa: B010
 
 #: what a task does with its batches
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -17,7 +17,7 @@ from penstock.mesh.services import Options
 from penstock.mesh.state import read_state
 from penstock.mesh.supervisor import Supervisor
 from penstock.runtime import log
-from penstock.setup.jars import fetch
+from penstock.setup.jar_download import fetch
 from penstock.setup.java import find_java
 from penstock.setup.redis_server import find_redis_server
 

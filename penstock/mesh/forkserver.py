@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # before whatever loads it
-import penstock.runtime.without_pandas  # noqa: F401
+import penstock.runtime.lean_imports  # noqa: F401
 from penstock.mesh.forks import MAX_MESSAGE
 from penstock.mesh.process import UMASK, tie_to
 from penstock.mesh.process_title import set_title

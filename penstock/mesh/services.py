@@ -384,8 +384,7 @@ def _python_service(
         {**common, **own},
         needs,
         lambda: ask(health),
-        # Spark's driver starts a JVM, and loads what the others keep out of their process
-        package="" if name == "spark" else PACKAGES[name],
+        package=PACKAGES[name],
     )
 
 

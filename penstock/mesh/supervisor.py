@@ -52,6 +52,8 @@ _START_ATTEMPTS = 4
 _HEAD_START_SECONDS = 10.0
 #: and after so many its twin is no longer waited for
 _TWIN_SECONDS = 60.0
+#: a twin that is ready has the processors to itself for so long: its first results come now
+_TWIN_ALONE_SECONDS = 5.0
 #: times as long may a service be silent while others start
 _PATIENCE_IN_START = 6
 _logger = log.get("penstock.mesh")
@@ -256,8 +258,10 @@ class Supervisor:
     @staticmethod
     def _is_coming(kept: Kept) -> bool:
         """True while a service is on its way, and a second one of its kind would only slow it."""
-        if kept.child is None or kept.state == "ready":
+        if kept.child is None:
             return False
+        if kept.state == "ready" and kept.ready_since is not None:
+            return time.monotonic() - kept.ready_since < _TWIN_ALONE_SECONDS
         return time.time() - kept.child.started < _TWIN_SECONDS
 
     @staticmethod

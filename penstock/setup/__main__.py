@@ -9,7 +9,7 @@ import sys
 from penstock.errors import PenstockError
 from penstock.setup.bytecode import compile_imports
 from penstock.setup.class_archive import make_archives
-from penstock.setup.jars import fetch
+from penstock.setup.jar_download import fetch
 from penstock.setup.java import find_java
 from penstock.setup.jvm_programs import broker, spark
 from penstock.setup.redis_server import find_redis_server

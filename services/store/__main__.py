@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 # before whatever loads it
-import penstock.runtime.without_pandas  # noqa: F401
+import penstock.runtime.lean_imports  # noqa: F401
 from services.store.app import run
 from services.store.settings import StoreSettings
 

@@ -18,7 +18,8 @@ import pooch
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.setup.jars import cache_directory, repository
+from penstock.setup.jar_download import repository
+from penstock.setup.jars import cache_directory
 
 HERE = Path(__file__).parent
 SHARED = HERE / "shared"

@@ -69,7 +69,7 @@ class Report:
             seconds, limit = self._times.get(scenario, (float("nan"), float("nan")))
             found[scenario] = [
                 scenario,
-                f"{seconds:.1f} s",
+                f"{seconds:.1f} s" + (", **misses**" if seconds > limit else ""),
                 f"{limit:.0f} s",
                 *(row.get(c, "") for c in self._checks()),
             ]

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import psutil
 import pytest
 
 from penstock import names
 from penstock.bus import Admin, Publisher
 from penstock.errors import PenstockError
+from penstock.mesh.standby import STANDBY
 from penstock.records import ControlRecord, encode
 from tests.faults.load import TABLES, Load, rows
 from tests.faults.world import World, persistently
@@ -31,13 +33,14 @@ from tests.stack.conftest import eventually
 @dataclass(frozen=True)
 class Scenario:
     """`act` breaks what it is about in a mesh under load of a database; it may give the moment
-    (monotonic) of the fault.
+    (monotonic) of the fault. *standby*: the mesh has one for the stream jobs.
     """
 
     name: str
     act: Callable[[World, Load, str], float | None]
     limit: float
     quick: bool = False
+    standby: bool = False
 
 
 def _service(service: str, limit: float, *, quick: bool = False) -> Scenario:
@@ -209,6 +212,21 @@ def _clock(world: World, _load: Load, db: str) -> None:
                 )
 
 
+def _taken_over(victim: Callable[[World], psutil.Process]) -> Callable[[World, Load, str], float]:
+    """Kill a part of whoever runs the jobs; the other one goes on with them."""
+
+    def act(world: World, _load: Load, _db: str) -> float:
+        first = eventually(world.leader, 60)
+        second = STANDBY if first == "spark" else "spark"
+        world.mesh.wait_ready(second, seconds=180)
+        began = time.monotonic()
+        victim(world).kill()
+        eventually(lambda: world.leader() == second, 60)
+        return began
+
+    return act
+
+
 def _everything(world: World, _load: Load, _db: str) -> None:
     world.kill_everything()
 
@@ -234,4 +252,12 @@ SCENARIOS = (
     Scenario("clock jumps", _clock, 20),
     Scenario("the jobs' node sleeps 30 s", _paused, 60),
     Scenario("the whole mesh killed at once", _everything, 120, quick=True),
+    Scenario(
+        "kill -9 of the Spark driver, with a standby",
+        _taken_over(lambda world: world.jobs()[0]),
+        20,
+        quick=True,
+        standby=True,
+    ),
+    Scenario("kill -9 of the JVM, with a standby", _taken_over(World.jvm), 20, standby=True),
 )

@@ -34,20 +34,27 @@ class Outcome:
 
 
 class Worlds:
-    """The mesh at hand; a new one when a scenario has left it broken."""
+    """The mesh at hand; a new one when one is broken, or a scenario needs another kind."""
 
     def __init__(self, factory: pytest.TempPathFactory) -> None:
         self._factory = factory
         self._world: World | None = None
 
-    def get(self) -> World:
+    def get(self, *, standby: bool) -> World:
+        """The mesh, with a *standby* for the stream jobs or without."""
+        if self._world is not None and self._world.standby != standby:
+            self.close()
         if self._world is None:
-            self._world = World(self._factory.mktemp("faults") / "mesh")
+            self._world = World(self._factory.mktemp("faults") / "mesh", standby=standby)
         return self._world
 
     def broken(self) -> None:
         if self._world is not None:
             print(self._world.mesh.log_tails())
+        self.close()
+
+    def close(self) -> None:
+        if self._world is not None:
             self._world.close()
         self._world = None
 
@@ -56,8 +63,7 @@ class Worlds:
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worlds]:
     found = Worlds(tmp_path_factory)
     yield found
-    if found._world is not None:
-        found._world.close()
+    found.close()
 
 
 @pytest.fixture(scope="module", params=CHOSEN, ids=lambda s: s.name)
@@ -65,7 +71,7 @@ def outcome(request: pytest.FixtureRequest, worlds: Worlds, report: Report) -> O
     """Set all checks up, let the scenario happen under load, and verify each check."""
     scenario: Scenario = request.param
     try:
-        world = worlds.get()
+        world = worlds.get(standby=scenario.standby)
         began = time.monotonic()
         found = play(world, scenario, report)
         report.took(scenario.name, time.monotonic() - began)

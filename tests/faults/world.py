@@ -27,7 +27,7 @@ from penstock.runtime.mesh_members import members
 from penstock.setup.service_packages import ALL_SERVICES
 from penstock.storage.vault import Vault
 from tests.faults.table_load import GROUP
-from tests.stack import metrics_kit
+from tests.stack import jobs_kit, metrics_kit
 from tests.stack.conftest import eventually
 from tests.stack.federation_kit import SELF
 
@@ -54,10 +54,16 @@ class World:
     """One mesh on ports that stay, so that clients find it again after all of it was killed."""
 
     def __init__(
-        self, directory: Path, services: tuple[str, ...] = ALL_SERVICES, **environment: str
+        self,
+        directory: Path,
+        services: tuple[str, ...] = ALL_SERVICES,
+        *,
+        standby: bool = False,
+        **environment: str,
     ) -> None:
         self.directory = directory
         self.services = services
+        self.standby = standby
         self._environment = {**ENVIRONMENT, **environment}
         self._ports = tuple(f"{name}={number}" for name, number in free_ports().by_name.items())
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -79,6 +85,7 @@ class World:
             ports=self._ports,
             environment=self._environment,
             nodes=3,
+            standby=self.standby,
         )
         settings = {}
         layout = Layout(self.directory.absolute())
@@ -122,9 +129,16 @@ class World:
 
         return eventually(look, 60)
 
+    def leader(self) -> str:
+        """The service that runs the stream jobs; nothing while none does."""
+        if not self.standby:
+            return "spark"
+        with self.redis() as client:
+            return jobs_kit.leader(self.mesh, client)
+
     def jobs(self) -> list[psutil.Process]:
         """The driver, and behind each process those that it started."""
-        return self.mesh.processes("spark")
+        return self.mesh.processes(eventually(self.leader, 60))
 
     def one_of_the_jobs(self, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
         """The first process below the driver that is *wanted*; waits for one."""
@@ -214,8 +228,11 @@ class World:
         jobs.
         """
         try:
-            lines = metrics_kit.text(self.mesh, "spark", timeout=2).splitlines()
-        except (OSError, http.client.HTTPException, PenstockError):  # it may die over its answer
+            if not (leader := self.leader()):
+                return 0.0
+            lines = metrics_kit.text(self.mesh, leader, timeout=2).splitlines()
+        # it may die over its answer
+        except (OSError, http.client.HTTPException, redis.RedisError, PenstockError):
             return 0.0
         return sum(
             float(line.rpartition(" ")[2])

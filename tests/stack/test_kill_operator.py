@@ -4,7 +4,6 @@ of a load.
 
 from __future__ import annotations
 
-import json
 import random
 import signal
 import threading
@@ -18,12 +17,12 @@ import psutil
 import pytest
 from polars.testing import assert_frame_equal
 
-from penstock import names
 from penstock.catalog.model import Table
 from penstock.codec import frame_of
 from penstock.mesh.standby import remark
 from tests.nightly import NIGHTLY
 from tests.stack.conftest import eventually
+from tests.stack.jobs_kit import leader
 from tests.stack.operator_kit import OperatorKit, meter_rows, operator_kit, windows_of
 
 TABLES = 40
@@ -207,14 +206,6 @@ def test_a_death_in_the_very_first_commit(tmp_path: Path) -> None:
         check(kit, pl.concat(rows), targets)
 
 
-def leader(kit: OperatorKit) -> str:
-    """The service that runs the jobs."""
-    held = str(kit.redis.get(names.lease("jobs")))
-    pid = json.loads(held.split("|", 2)[2])["pid"]
-    services = kit.mesh.state()["services"]
-    return next((s for s in ("spark", "spark2") if services[s]["pid"] == pid), "")
-
-
 def end(kit: OperatorKit, service: str, kind: str) -> None:
     """kill -9 a driver, or its JVM."""
     driver, *children = kit.mesh.processes(service)
@@ -232,12 +223,12 @@ def test_a_standby_takes_over_from_a_driver_or_a_jvm_that_dies(tmp_path: Path) -
         with load.flowing():
             for kind, first, second in (("driver", "spark", "spark2"), ("jvm", "spark2", "spark")):
                 kit.mesh.wait_ready(second)
-                assert leader(kit) == first
+                assert leader(kit.mesh, kit.redis) == first
                 port = kit.mesh.state()["ports"][f"{second}-health"]
                 assert remark(port) == "node 1 runs the jobs"
                 time.sleep(11)  # whoever dies young is started again sooner
                 end(kit, first, kind)
-                eventually(lambda: leader(kit) == second, 10)  # noqa: B023
+                eventually(lambda: leader(kit.mesh, kit.redis) == second, 10)  # noqa: B023
                 assert kit.mesh.state()["services"][first]["state"] == "backoff"
                 kit.drain("k")
         kit.drain("k")

@@ -221,7 +221,10 @@ def test_a_standby_waits_while_its_twin_is_on_its_way(tmp_path: Path) -> None:
     service = ServicePlan("spark", [], {}, (), lambda: "")
     child = ChildProcess([sys.executable, "-c", ""], os.environ, tmp_path / "log", tmp_path)
     assert Supervisor._is_coming(Kept(service, "unready", child=child))
-    assert not Supervisor._is_coming(Kept(service, "ready", child=child))
+    ready = Kept(service, "ready", child=child, ready_since=time.monotonic())
+    assert Supervisor._is_coming(ready)
+    ready.ready_since -= supervisor._TWIN_ALONE_SECONDS
+    assert not Supervisor._is_coming(ready)
     assert not Supervisor._is_coming(Kept(service, "backoff"))
     child.started -= supervisor._TWIN_SECONDS
     assert not Supervisor._is_coming(Kept(service, "starting", child=child))

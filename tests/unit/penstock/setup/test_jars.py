@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError
-from penstock.setup import jars
+from penstock.setup import jar_download, jars
 
 
 @pytest.fixture
@@ -44,16 +44,16 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_fetched_once_and_then_from_the_cache(repository: Path) -> None:
     with pytest.raises(ConfigError, match="make setup"):
         jars.paths("broker")
-    (path,) = jars.fetch("broker")
+    (path,) = jar_download.fetch("broker")
     assert path.read_bytes() == b"jar of one"
     repository.unlink()
-    assert jars.fetch("broker") == [path] == jars.paths("broker")
+    assert jar_download.fetch("broker") == [path] == jars.paths("broker")
 
 
 def test_another_jar_than_the_pinned_one_is_refused(repository: Path) -> None:
     repository.write_bytes(b"something else")
     with pytest.raises(ConfigError, match=r"org\.x:thing:1\.0"):
-        jars.fetch("broker")
+        jar_download.fetch("broker")
     with pytest.raises(ConfigError):
         jars.paths("broker")
 
@@ -87,10 +87,10 @@ def test_lock_pins_every_jar() -> None:
 def test_mirror_of_the_maven_settings(tmp_path: Path, body: str, expected: str | None) -> None:
     path = tmp_path / "settings.xml"
     path.write_text(f'<settings xmlns="urn:settings">{body}</settings>')
-    assert jars._settings_mirror(path) == expected
+    assert jar_download._settings_mirror(path) == expected
 
 
 def test_default_repository_comes_from_ivy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PENSTOCK_MAVEN_URL", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert jars.repository().endswith("/maven2")
+    assert jar_download.repository().endswith("/maven2")

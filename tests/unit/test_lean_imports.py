@@ -1,4 +1,4 @@
-"""Services do not load pandas."""
+"""Services load neither pandas nor rich."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SERVICES = (
     "services/snode",
     "services/store",
     "services/tables",
+    "spark_jobs",
 )
 
 
 def test_pyarrow_works_without_pandas() -> None:
     program = (
-        "import penstock.runtime.without_pandas, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
+        "import penstock.runtime.lean_imports, sys; import numpy, pyarrow; pyarrow.array([1, 2]); "
         "pyarrow.array(numpy.array([1.0])); print('pandas' in sys.modules)"
     )
     said = subprocess.run(
@@ -33,7 +34,21 @@ def test_pyarrow_works_without_pandas() -> None:
 def test_a_service_keeps_it_out_before_anything_loads_it(package: str) -> None:
     lines = (Path(package) / "__main__.py").read_text().splitlines()
     imports = [line.split()[1] for line in lines if line.startswith(("import ", "from "))]
-    assert imports[:3] == ["__future__", "sys", "penstock.runtime.without_pandas"]
+    assert imports[0] == "__future__" and imports[1] in ("sys", "os")
+    assert imports[2] == "penstock.runtime.lean_imports"
+
+
+def test_logs_need_no_rich() -> None:
+    program = (
+        "import penstock.runtime.lean_imports, sys; from penstock.runtime import log; "
+        "log.configure('x')\ntry: 1 / 0\nexcept ZeroDivisionError: log.get('t').exception('fell')\n"
+        "print('rich' in sys.modules, 'attr' in sys.modules)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == ["False", "False"]
+    assert "ZeroDivisionError" in said.stderr
 
 
 def test_sparks_worker_daemon_keeps_it_out_before_anything_loads_it() -> None:
