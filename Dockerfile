@@ -56,7 +56,7 @@ FROM pyspark AS jars
 ARG PENSTOCK_MAVEN_URL=
 COPY --from=app /opt/app /opt/app
 RUN --mount=type=secret,id=ca,target=/etc/ssl/certs/ca-certificates.crt,required=false --mount=type=cache,target=/cache \
-    PENSTOCK_CACHE_DIR=/cache PYTHONPATH=/opt/app:/opt/pyspark /opt/venv/bin/python -c 'from penstock.setup.jars import fetch; fetch("spark")' \
+    PENSTOCK_CACHE_DIR=/cache PYTHONPATH=/opt/app:/opt/pyspark /opt/venv/bin/python -c 'from penstock.setup.jar_download import fetch; fetch("spark")' \
  && cp -r /cache /opt/penstock && chmod -R a+rX /opt/penstock
 
 # ---- what both kinds of service stand on
