@@ -233,8 +233,8 @@ def _everything(world: World, _load: Load, _db: str) -> None:
 
 SCENARIOS = (
     Scenario("no fault", lambda *_: None, 20),
-    Scenario("kill -9 of the Spark driver", _driver, 60, quick=True),
-    Scenario("kill -9 of the JVM", _jvm, 60),
+    Scenario("kill -9 of the Spark driver", _driver, 30, quick=True),
+    Scenario("kill -9 of the JVM", _jvm, 30),
     Scenario("kill -9 of Python workers", _worker, 30, quick=True),
     _service("gateway", 30, quick=True),
     _service("notifier", 30, quick=True),
@@ -242,7 +242,7 @@ SCENARIOS = (
     _service("snode", 20),
     _service("federation", 30),
     Scenario("kill -9 of a table leader", _table_leader, 30),
-    Scenario("kill -9 of the Kafka broker", lambda world, *_: world.kill("kafka"), 90, quick=True),
+    Scenario("kill -9 of the Kafka broker", lambda world, *_: world.kill("kafka"), 20, quick=True),
     Scenario("kill -9 of Redis", lambda world, *_: world.kill("redis"), 30),
     Scenario("Redis loses all data", _redis_data, 60),
     Scenario("disk full for state", _disk_full, 90),
@@ -251,13 +251,13 @@ SCENARIOS = (
     Scenario("corrupted backup and lost disk", _corrupted_backup, 60),
     Scenario("clock jumps", _clock, 20),
     Scenario("the jobs' node sleeps 30 s", _paused, 60),
-    Scenario("the whole mesh killed at once", _everything, 120, quick=True),
+    Scenario("the whole mesh killed at once", _everything, 40, quick=True),
     Scenario(
         "kill -9 of the Spark driver, with a standby",
         _taken_over(lambda world: world.jobs()[0]),
-        20,
+        10,
         quick=True,
         standby=True,
     ),
-    Scenario("kill -9 of the JVM, with a standby", _taken_over(World.jvm), 20, standby=True),
+    Scenario("kill -9 of the JVM, with a standby", _taken_over(World.jvm), 10, standby=True),
 )
