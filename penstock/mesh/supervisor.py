@@ -135,8 +135,10 @@ class Supervisor:
             on_change(self.state())
 
     def _make_forks(self) -> Forks:
+        # a standby and the nodes of stream tables run the package of another
+        packages = dict.fromkeys(kept.service.package for kept in self._kept.values())
         return Forks(
-            [kept.service.package for kept in self._kept.values() if kept.service.package],
+            [package for package in packages if package],
             common_environment(self._layout, self._ports, self._options),
             self._layout.log("forkserver"),
             self._layout.root,
