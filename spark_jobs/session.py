@@ -27,8 +27,9 @@ from penstock.config.environment import ENTRY_FILE_VARIABLE
 from penstock.errors import BusError
 from penstock.runtime import vital
 from penstock.runtime.memory import ALLOCATORS
+from penstock.runtime.second_compiler import let_second_compiler_yield
 from penstock.setup import jars
-from penstock.setup.java import LATE_SECOND_COMPILER, TRIMS_NATIVE_MEMORY
+from penstock.setup.java import TRIMS_NATIVE_MEMORY
 from penstock.storage.checkpoints import directory_of
 from spark_jobs.begins import starting_offsets
 from spark_jobs.input import OFFSET_BITS
@@ -53,7 +54,7 @@ _COLLECTOR = (
 _JVM = (
     f"{_COLLECTOR} -Xms64m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=25 -Xss512k"
     f" -XX:CICompilerCount=2 -Dio.netty.jfr.enabled=false"
-    f" {' '.join((*LATE_SECOND_COMPILER, *TRIMS_NATIVE_MEMORY))}"
+    f" {' '.join(TRIMS_NATIVE_MEMORY)}"
 )
 #: what crosses into Python, as `input.py` reads it: each column more costs a record on its own more
 #: than its value does
@@ -237,9 +238,11 @@ class SparkSessions:
         )
         for key, value in _options(settings).items():
             conf.set(key, value)
+        # there is no public way to either
+        SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001
+        let_second_compiler_yield(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
         if settings.secret is not None and not local:
             # what is set before the JVM is there stands on its command line
-            SparkContext._ensure_initialized(conf=conf)  # noqa: SLF001  there is no public way
             conf.set("spark.authenticate.secret", settings.secret.get_secret_value())
         session = SparkSession.builder.config(conf=conf).getOrCreate()
         context = session.sparkContext

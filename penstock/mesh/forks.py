@@ -189,7 +189,7 @@ def _start(
             stderr=subprocess.STDOUT,
             cwd=directory,
             pass_fds=[channel.fileno()],
-            start_new_session=True,
+            process_group=0,
             umask=UMASK,
             preexec_fn=die_with_parent(),
         )

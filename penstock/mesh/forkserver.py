@@ -90,8 +90,10 @@ def _fork(wanted: Mapping[str, Any], supervisor: int, channel: socket.socket) ->
 
 
 def _become(wanted: Mapping[str, Any], supervisor: int) -> None:
-    """Be the service from here on: with a session, an environment, a log and a name of its own."""
-    os.setsid()
+    """Be the service from here on: with a process group, an environment, a log and a name of its own."""
+    # not a session: Linux shares the processor between sessions first, and a priority counts within
+    # one only
+    os.setpgid(0, 0)
     os.umask(UMASK)
     os.chdir(wanted["directory"])
     nothing = os.open(os.devnull, os.O_RDONLY)

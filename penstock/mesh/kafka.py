@@ -21,7 +21,7 @@ from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
 from penstock.setup.class_archive import archive_options
-from penstock.setup.java import LATE_SECOND_COMPILER, TRIMS_NATIVE_MEMORY, find_java
+from penstock.setup.java import TRIMS_NATIVE_MEMORY, find_java
 from penstock.setup.jvm_programs import broker
 
 MAX_MESSAGE_BYTES = 32 << 20
@@ -173,7 +173,6 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
         "-XX:+UseG1GC",
         "-XX:MaxGCPauseMillis=20",
         "-XX:CICompilerCount=2",
-        *LATE_SECOND_COMPILER,
         # what a burst has needed goes back when nothing happens
         "-Xms64m",
         "-XX:G1PeriodicGCInterval=60000",

@@ -1,4 +1,4 @@
-"""One child process: started in a session of its own, tied to its parent's life, its output in a
+"""One child process: started in a process group of its own, tied to its parent's life, its output in a
 log of bounded size.
 
 Refused here: deciding whether to start it again, which is the supervisor's.
@@ -75,7 +75,7 @@ class AdoptedProcess:
 def execute(
     command: list[str], environment: Mapping[str, str], log: Path, directory: Path
 ) -> OwnProcess:
-    """Start *command* as a program in a session of its own."""
+    """Start *command* as a program in a process group of its own."""
     with open(log, "ab") as output:
         return subprocess.Popen(
             command,
@@ -84,7 +84,7 @@ def execute(
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=directory,
-            start_new_session=True,
+            process_group=0,
             umask=UMASK,
             preexec_fn=die_with_parent(),
         )

@@ -18,6 +18,7 @@ from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.mesh.readiness import ask
+from penstock.runtime.second_compiler import let_second_compiler_yield
 from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
 from penstock.setup.class_archive import archive_options
@@ -81,6 +82,8 @@ class ServicePlan:
     prepare: Callable[[], None] = lambda: None
     #: more arguments, which depend on how it ended last
     start_arguments: Callable[[], list[str]] = list
+    #: runs at each start, with the process's number
+    when_started: Callable[[int], None] = lambda _: None
     #: runs once when it is first ready, before those that need it start
     on_ready: Callable[[], None] = lambda: None
     #: the service that takes over when this one dies
@@ -310,6 +313,7 @@ def _kafka_service(
         waits_for=lambda: "" if kafka.is_ready(bootstrap) else "metadata",
         prepare=lambda: _prepare_kafka(layout, ports, is_open=options.open_kafka),
         start_arguments=lambda: kafka.start_arguments(layout),
+        when_started=let_second_compiler_yield,
         on_ready=lambda: kafka.create_built_in_topics(bootstrap),
     )
 

@@ -234,6 +234,7 @@ class Supervisor:
             )
         except ForksGone:
             return  # the next look starts it as a program
+        kept.service.when_started(kept.child.pid)
         kept.state = "starting"
         kept.why = ""
         kept.ready_since = None

@@ -24,14 +24,6 @@ TRIMS_NATIVE_MEMORY = (
     "-XX:+UnlockExperimentalVMOptions",
     "-XX:TrimNativeHeapInterval=60000",
 )
-#: ten times Java's own thresholds. While a mesh starts most code runs a few times only, and the
-#: second compiler took more of the cores for it than the work that waited (docs/performance.md)
-LATE_SECOND_COMPILER = (
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-)
 _SPARK_MODULE = "jdk.incubator.vector"
 _WRAPPER = """\
 #!/bin/sh

@@ -179,6 +179,8 @@ class RsyncFileSystem(AbstractFileSystem):  # type: ignore[misc]
             done = subprocess.run(
                 command,
                 stdin=subprocess.DEVNULL,
+                # without a terminal, on which ssh would wait for a password
+                start_new_session=True,
                 capture_output=True,
                 timeout=2 * _SECONDS,
                 check=False,

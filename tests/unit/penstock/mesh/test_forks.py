@@ -24,7 +24,7 @@ import json, os, signal, sys, threading
 if __name__ == "__main__":
     print(json.dumps({
         "own": os.environ.get("OWN"), "common": os.environ.get("COMMON"), "argv": sys.argv,
-        "parent": os.getppid(), "session": os.getsid(0), "threads": threading.active_count(),
+        "parent": os.getppid(), "group": os.getpgid(0), "session": os.getsid(0), "threads": threading.active_count(),
         "directory": os.getcwd(), "umask": os.umask(0), "imported": "heavy" in sys.modules,
     }), flush=True)
     if os.environ.get("ENDS"):
@@ -85,7 +85,8 @@ def test_a_fork_is_a_process_like_a_program(forks: Forks, packages: Path) -> Non
         "common": None,  # of the forkserver's environment nothing is left
         "argv": said["argv"],
         "parent": os.getpid(),
-        "session": child.pid,
+        "group": child.pid,
+        "session": os.getsid(0),  # with those it shares the processor with
         "threads": 1,
         "directory": str(packages),
         "umask": 0o077,
