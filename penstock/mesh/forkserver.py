@@ -90,7 +90,9 @@ def _fork(wanted: Mapping[str, Any], supervisor: int, channel: socket.socket) ->
 
 
 def _become(wanted: Mapping[str, Any], supervisor: int) -> None:
-    """Be the service from here on: with a process group, an environment, a log and a name of its own."""
+    """Be the service from here on: with a process group, an environment, a log and a name of its
+    own.
+    """
     # not a session: Linux shares the processor between sessions first, and a priority counts within
     # one only
     os.setpgid(0, 0)

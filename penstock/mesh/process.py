@@ -1,5 +1,5 @@
-"""One child process: started in a process group of its own, tied to its parent's life, its output in a
-log of bounded size.
+"""One child process: started in a process group of its own, tied to its parent's life, its output
+in a log of bounded size.
 
 Refused here: deciding whether to start it again, which is the supervisor's.
 """

@@ -18,9 +18,9 @@ from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
 from penstock.mesh.readiness import ask
-from penstock.runtime.second_compiler import let_second_compiler_yield
 from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
+from penstock.runtime.second_compiler import let_second_compiler_yield
 from penstock.setup.class_archive import archive_options
 from penstock.setup.java import find_java, spark_java_home
 from penstock.setup.jvm_programs import spark

@@ -30,9 +30,7 @@ def let_second_compiler_yield(pid: int) -> None:
     as it is there. Returns at once; a JVM without one, or one that ends, is left alone.
     """
     if sys.platform.startswith("linux"):
-        threading.Thread(
-            target=_lower, args=(pid,), name="second-compiler", daemon=True
-        ).start()
+        threading.Thread(target=_lower, args=(pid,), name="second-compiler", daemon=True).start()
 
 
 def second_compiler(pid: int) -> int | None:
