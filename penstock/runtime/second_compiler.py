@@ -49,7 +49,8 @@ def second_compiler(pid: int) -> int | None:
 
 def _lower(pid: int) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+    # the JVM has ended, or this machine does not allow it: then nobody yields
+    with contextlib.suppress(OSError):
         while (thread := second_compiler(pid)) is None:
             if time.monotonic() > deadline:
                 return
