@@ -31,7 +31,7 @@ help:  ## show this list
 
 setup:  ## make .venv from the lock; fetch jars and Java (seconds when done)
 	@bash .ci/setup
-	@$(PY) -m penstock.setup
+	@$(BIN)/penstock setup
 
 check: setup lint types  ## lint, types, import rules, unit tests that what changed can break [SINCE=COMMIT]
 	@PENSTOCK_EXAMPLES=few POLARS_MAX_THREADS=1 $(PY) -m tests.affected $(if $(SINCE),--since $(SINCE))

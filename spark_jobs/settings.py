@@ -28,7 +28,7 @@ class SparkSettings(Settings):
     #: and with too few the others take turns
     slots: int = Field(default=256, ge=4)
     driver_memory: str = "1g"
-    #: more options of the driver's JVM; `penstock up` adds its archive of classes
+    #: more options of the driver's JVM; `penstock up` adds its cache of what was learned
     jvm_options: str = ""
     driver_host: str = "127.0.0.1"
     #: heap of each executor's JVM on a cluster; the work is done in Python processes beside it

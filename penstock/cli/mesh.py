@@ -165,18 +165,19 @@ def restart(service: ServiceName, data_dir: DataDir = DATA_DIR) -> None:
 @app.command()
 def setup() -> None:
     """Fetch what pip does not bring: pinned jars; check that Java and redis-server are there;
-    prepare what a start would have to: compile sources, archive the classes of the broker and of
-    Spark.
+    prepare what a start would have to: compile sources, and let a mesh work for a minute, in which
+    the broker and Spark learn what to compile. Quick when all is there.
     """
     from penstock.cli import start
+    from penstock.mesh import training
     from penstock.setup.bytecode import compile_imports
-    from penstock.setup.class_archive import make_archives
-    from penstock.setup.java import find_java
-    from penstock.setup.jvm_programs import broker, spark
 
     start.fetch_all(ALL_SERVICES)
     compile_imports()
-    make_archives(find_java(), [broker(), spark()])
+    if training.is_trained():
+        return
+    with messages().status("a mesh works for a minute, to learn what to compile …"):
+        training.train()
 
 
 @app.command()

@@ -20,7 +20,8 @@ from penstock.auth.kafka_users import MECHANISM
 from penstock.bus import Admin
 from penstock.errors import BusError, StateError
 from penstock.mesh.layout import Layout, Ports
-from penstock.setup.class_archive import archive_options
+from penstock.mesh.learned import learned_options
+from penstock.setup.aot_cache import cache_options
 from penstock.setup.java import TRIMS_NATIVE_MEMORY, find_java
 from penstock.setup.jvm_programs import broker
 
@@ -181,13 +182,15 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
         "-XX:MaxHeapFreeRatio=40",
         *TRIMS_NATIVE_MEMORY,
     ]
-    if quick:
-        tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     java = find_java()
     program = broker()
+    learned = learned_options(layout, java, program)
+    if quick:
+        tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        learned = cache_options(java, program)
     return [
         str(java.executable),
-        *archive_options(java, program),
+        *learned,
         f"-Xmx{heap}",
         *tuning,
         "-XX:+ExitOnOutOfMemoryError",

@@ -179,6 +179,13 @@ class Layout:
         return self.root / "kafka"
 
     @property
+    def recordings(self) -> Path:
+        """Where this is a directory, the mesh's JVMs write there what they have learned
+        (`penstock.mesh.training`).
+        """
+        return self.run / "recordings"
+
+    @property
     def redis(self) -> Path:
         return self.root / "redis"
 

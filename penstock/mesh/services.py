@@ -17,11 +17,11 @@ from penstock.config.raft import GROUPS, MIN_MEMBERS, parse_groups
 from penstock.errors import ConfigError
 from penstock.mesh import kafka, redis_server
 from penstock.mesh.layout import MAX_NODES, Layout, Ports
+from penstock.mesh.learned import learned_options
 from penstock.mesh.readiness import ask
 from penstock.mesh.standby import STANDBY
 from penstock.runtime.memory import ALLOCATORS
 from penstock.runtime.second_compiler import let_second_compiler_yield
-from penstock.setup.class_archive import archive_options
 from penstock.setup.java import find_java, spark_java_home
 from penstock.setup.jvm_programs import spark
 from penstock.setup.service_packages import (
@@ -375,7 +375,7 @@ def _python_service(
         )
     if name == "spark":
         java = find_java()
-        options = [common.get(_JVM_OPTIONS, ""), *archive_options(java, spark())]
+        options = [common.get(_JVM_OPTIONS, ""), *learned_options(layout, java, spark())]
         own |= {
             _JVM_OPTIONS: " ".join(filter(None, options)),
             "JAVA_HOME": str(spark_java_home(java, layout.run / "java")),

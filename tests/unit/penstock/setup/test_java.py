@@ -27,15 +27,32 @@ def _no_cache():
     find_java.cache_clear()
 
 
-def test_first_new_enough_runtime_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime(tmp_path / "old", "1.8.0_392")
-    new = runtime(tmp_path / "new", "21.0.2")
-    monkeypatch.setattr(
-        java,
-        "_candidates",
-        lambda: iter([tmp_path / "old/bin/java", tmp_path / "none/bin/java", new]),
-    )
-    assert find_java() == Java(new, 21)
+@pytest.mark.parametrize(
+    ("there", "best"),
+    [
+        (("1.8.0_392", "21.0.2"), 1),
+        (("17.0.15", "25.0.2", "25.0.1"), 1),
+        (("17.0.15", "27", "21"), 2),
+        (("27", "28"), 0),
+    ],
+)
+def test_the_newest_that_is_not_newer_than_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: tuple[str, ...], best: int
+) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    found = [runtime(tmp_path / f"java{i}", version) for i, version in enumerate(there)]
+    monkeypatch.setattr(java, "_candidates", lambda: iter([tmp_path / "none/bin/java", *found]))
+    assert find_java().executable == found[best]
+
+
+@pytest.mark.parametrize(("named", "best"), [("17.0.15", 0), ("11.0.1", 1)])
+def test_the_one_that_is_named_comes_first_if_it_is_new_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str, best: int
+) -> None:
+    found = [runtime(tmp_path / "named", named), runtime(tmp_path / "newer", "25.0.2")]
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "named"))
+    monkeypatch.setattr(java, "_candidates", lambda: iter(found))
+    assert find_java().executable == found[best]
 
 
 def test_none_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +62,7 @@ def test_none_is_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         find_java()
 
 
-def test_spark_gets_a_wrapper_on_a_trimmed_runtime(tmp_path: Path) -> None:
+def test_spark_gets_a_java_without_its_module(tmp_path: Path) -> None:
     trimmed = Java(runtime(tmp_path / "jre", "25", 'echo "$@"'), 25)
     home = spark_java_home(trimmed, tmp_path / "wrapper")
     said = subprocess.run(
@@ -55,11 +72,6 @@ def test_spark_gets_a_wrapper_on_a_trimmed_runtime(tmp_path: Path) -> None:
         check=True,
     )
     assert said.stdout == "-Xmx1g -cp a b\n"
-
-
-def test_spark_uses_a_whole_runtime_as_it_is(tmp_path: Path) -> None:
-    whole = Java(runtime(tmp_path / "jre", "21", "echo jdk.incubator.vector@21"), 21)
-    assert spark_java_home(whole, tmp_path / "wrapper") == whole.home
 
 
 def test_redis_server_is_there() -> None:
