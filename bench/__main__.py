@@ -26,6 +26,8 @@ if __name__ == "__main__":
         "--part", default="", help="only parts of a suite whose name starts so; several with commas"
     )
     given = parser.parse_args()
+    if given.part and not given.only:
+        parser.error(f"--part names parts of one suite: add --only, one of {', '.join(SUITES)}")
     # asked to stop: take the mesh down and keep the lines so far
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     raise SystemExit(run(given.only, PROFILES[given.profile], given.part))

@@ -1,0 +1,31 @@
+"""Both JVMs of a mesh start from what they have learned. Java says nothing where it cannot use a
+cache, for one because of an option that it was not made with, and starts without.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from penstock.mesh.running import RunningMesh
+from penstock.mesh.training import is_trained
+from penstock.setup.aot_cache import FIRST_JAVA, cache_file
+from penstock.setup.java import find_java
+from penstock.setup.jvm_programs import broker, spark
+
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc"),
+    pytest.mark.skipif(find_java().version < FIRST_JAVA, reason="this Java does not learn"),
+]
+
+
+def test_both_jvms_have_their_caches_in_memory(mesh: RunningMesh) -> None:
+    assert is_trained(), "`make setup` trains"
+    driver = psutil.Process(mesh.pid("spark"))
+    jvm_of_jobs = next(child.pid for child in driver.children() if child.name() == "java")
+    for pid, program in ((mesh.pid("kafka"), broker()), (jvm_of_jobs, spark())):
+        cache = cache_file(find_java(), program)
+        assert str(cache) in Path(f"/proc/{pid}/maps").read_text(), program.name
