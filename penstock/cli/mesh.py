@@ -106,6 +106,8 @@ def up(
     check_services(options.services)
     check_nodes(nodes, os.environ)
     start.fetch_all(options.services)
+    if "spark" in options.services and not start.is_trained():
+        messages().print("starts are quicker after `penstock setup`: a minute or two, once")
     layout = Layout(data_dir.expanduser().absolute())
     if detach:
         start.in_background(layout, options, port_base, port or [])
@@ -174,7 +176,7 @@ def setup() -> None:
 
     start.fetch_all(ALL_SERVICES)
     compile_imports()
-    if training.is_trained():
+    if start.is_trained():
         return
     with messages().status("a mesh works for a minute, to learn what to compile …"):
         training.train()

@@ -17,8 +17,10 @@ from penstock.mesh.services import Options
 from penstock.mesh.state import read_state
 from penstock.mesh.supervisor import Supervisor
 from penstock.runtime import log
+from penstock.setup import aot_cache
 from penstock.setup.jar_download import fetch
 from penstock.setup.java import find_java
+from penstock.setup.jvm_programs import broker, spark
 from penstock.setup.redis_server import find_redis_server
 
 
@@ -91,3 +93,10 @@ def fetch_all(services: tuple[str, ...]) -> None:
     if "spark" in services:
         find_java()
         fetch("spark", messages())
+
+
+def is_trained() -> bool:
+    """Whether the broker and Spark start from what they have learned (`penstock.mesh.training`), or
+    never can with the Java that is there.
+    """
+    return aot_cache.is_trained(find_java(), (broker(), spark()))

@@ -14,7 +14,7 @@ from penstock.client.connection import Connection, connect
 from penstock.errors import StateError
 from penstock.mesh.layout import Layout
 from penstock.mesh.running import RunningMesh, running_mesh
-from penstock.setup.aot_cache import FIRST_JAVA, cache_file, make_cache, recording
+from penstock.setup.aot_cache import make_cache, recording
 from penstock.setup.java import find_java
 from penstock.setup.jvm_programs import JvmProgram, broker, spark
 
@@ -34,14 +34,6 @@ _SETUP = (
     f"CREATE STREAM {_DATABASE}.filter TRIGGER AT_ONCE INTO {_DATABASE}.high AS SELECT ts, seq,"
     f" current FROM {_DATABASE}.meters WHERE current > 90 PARTITION BY tbname AS meter",
 )
-
-
-def is_trained() -> bool:
-    """Whether both programs have their caches, or the Java that is there cannot have them."""
-    java = find_java()
-    return java.version < FIRST_JAVA or all(
-        cache_file(java, program).exists() for program in (broker(), spark())
-    )
 
 
 def train() -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import tempfile
-from importlib.metadata import version
+from collections.abc import Iterable
 from pathlib import Path
 
+from penstock import installed
 from penstock.errors import StateError
 from penstock.setup.jars import cache_directory
 from penstock.setup.java import Java
@@ -30,6 +31,13 @@ _QUIET = "-Xlog:aot*=off,cds*=off"
 _RECORD = "-XX:AOTMode=record"
 _CREATE = "-XX:AOTMode=create"
 _CREATE_SECONDS = 600.0
+
+
+def is_trained(java: Java, programs: Iterable[JvmProgram]) -> bool:
+    """Whether all *programs* have their caches, or *java* cannot have them."""
+    return java.version < FIRST_JAVA or all(
+        cache_file(java, program).exists() for program in programs
+    )
 
 
 def cache_options(java: Java, program: JvmProgram) -> list[str]:
@@ -102,7 +110,7 @@ def cache_file(java: Java, program: JvmProgram) -> Path:
     about = [(path, path.stat()) for path in made_with]
     key = "\n".join(
         [
-            *(version("penstock"), *_IN_PLACE),
+            *(installed.version(), *_IN_PLACE),
             *(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in about),
         ]
     )

@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from penstock.mesh.running import RunningMesh
-from penstock.mesh.training import is_trained
-from penstock.setup.aot_cache import FIRST_JAVA, cache_file
+from penstock.setup.aot_cache import FIRST_JAVA, cache_file, is_trained
 from penstock.setup.java import find_java
 from penstock.setup.jvm_programs import broker, spark
 
@@ -23,7 +22,7 @@ pytestmark = [
 
 
 def test_both_jvms_have_their_caches_in_memory(mesh: RunningMesh) -> None:
-    assert is_trained(), "`make setup` trains"
+    assert is_trained(find_java(), (broker(), spark())), "`make setup` trains"
     driver = psutil.Process(mesh.pid("spark"))
     jvm_of_jobs = next(child.pid for child in driver.children() if child.name() == "java")
     for pid, program in ((mesh.pid("kafka"), broker()), (jvm_of_jobs, spark())):

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import StateError
 from penstock.setup import aot_cache, jars, jvm_programs
-from penstock.setup.java import find_java
+from penstock.setup.java import Java, find_java
 from penstock.setup.jvm_programs import JvmProgram
 
 
@@ -35,11 +35,13 @@ def record(program: JvmProgram, directory: Path) -> list[str]:
 def test_java_can_use_what_is_made(program: JvmProgram, tmp_path: Path) -> None:
     java = find_java()
     assert aot_cache.cache_options(java, program) == []
+    assert not aot_cache.is_trained(java, [program])
     command = record(program, tmp_path)
     aot_cache.make_cache(java, program, command, aot_cache.recording(program, tmp_path))
+    assert aot_cache.is_trained(java, [program])
     options = aot_cache.cache_options(java, program)
     # with `on` Java does not start without its cache
-    run = [java.executable, *options, "-XX:AOTMode=on", "-cp", program.joined, "--version"]
+    run = [str(java.executable), *options, "-XX:AOTMode=on", "-cp", program.joined, "--version"]
     used = subprocess.run(run, capture_output=True, text=True)
     assert used.returncode == 0, used.stdout + used.stderr
 
@@ -50,7 +52,7 @@ def test_a_cache_that_java_cannot_use_says_nothing(program: JvmProgram, tmp_path
     aot_cache.make_cache(java, program, command, aot_cache.recording(program, tmp_path))
     options = [*aot_cache.cache_options(java, program), "-XX:+UseSerialGC"]
     other = ["--add-opens=java.base/java.lang=ALL-UNNAMED", "-cp", str(tmp_path), "--version"]
-    used = subprocess.run([java.executable, *options, *other], capture_output=True, text=True)
+    used = subprocess.run([str(java.executable), *options, *other], capture_output=True, text=True)
     assert (used.returncode, used.stderr) == (0, "")
     assert "error" not in used.stdout
 
@@ -82,6 +84,10 @@ def test_what_is_no_recording_is_an_error_that_says_why(
         aot_cache.make_cache(java, program, command, learned)
     assert "thing.aotconf" in (told.value.detail or "")
     assert aot_cache.cache_options(java, program) == []
+
+
+def test_an_older_java_has_nothing_to_learn(program: JvmProgram) -> None:
+    assert aot_cache.is_trained(Java(Path("java"), 21), [program])
 
 
 def test_a_java_that_does_not_start_is_an_error(program: JvmProgram, tmp_path: Path) -> None:
