@@ -88,7 +88,7 @@ def spark_java_home(java: Java, directory: Path) -> Path:
     wrapper.write_text(
         _WRAPPER.format(module=_SPARK_MODULE, java=java.executable), encoding="utf-8"
     )
-    wrapper.chmod(0o755)
+    wrapper.chmod(0o700)
     return directory
 
 
