@@ -184,10 +184,12 @@ def _java(layout: Layout, heap: str, *, quick: bool = False) -> list[str]:
     ]
     java = find_java()
     program = broker()
-    learned = learned_options(layout, java, program)
     if quick:
         tuning = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        # nor has it anything to record in a training run
         learned = cache_options(java, program)
+    else:
+        learned = learned_options(layout, java, program)
     return [
         str(java.executable),
         *learned,

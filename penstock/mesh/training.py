@@ -56,8 +56,8 @@ def train() -> None:
                 _work(client)
             # Spark first: it reads from the broker until it ends
             commands = [
-                (program, _end(program, jvm, layout, kept))
-                for program, jvm in ((spark(), _jvm_of_jobs(mesh)), (broker(), _broker(mesh)))
+                (program, _end(program, _jvm(mesh, service), layout, kept))
+                for program, service in ((spark(), "spark"), (broker(), "kafka"))
             ]
         for program, command in commands:
             make_cache(java, program, command, recording(program, kept))
@@ -82,18 +82,13 @@ def _work(client: Connection) -> None:
             ]
             seq += _ROWS_AT_ONCE
             writer.write(rows)
-            # as they come from a device: each on its own, and no more than there is time for
+            # no more than there is time for: nothing may wait in a queue
             writer.flush()
     client.drain(_DATABASE)
 
 
-def _broker(mesh: RunningMesh) -> psutil.Process:
-    return psutil.Process(mesh.pid("kafka"))
-
-
-def _jvm_of_jobs(mesh: RunningMesh) -> psutil.Process:
-    driver = psutil.Process(mesh.pid("spark"))
-    return next(child for child in driver.children() if child.name() == "java")
+def _jvm(mesh: RunningMesh, service: str) -> psutil.Process:
+    return next(process for process in mesh.processes(service) if process.name() == "java")
 
 
 def _end(program: JvmProgram, jvm: psutil.Process, layout: Layout, kept: Path) -> list[str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from penstock.mesh.running import RunningMesh
@@ -23,8 +22,7 @@ pytestmark = [
 
 def test_both_jvms_have_their_caches_in_memory(mesh: RunningMesh) -> None:
     assert is_trained(find_java(), (broker(), spark())), "`make setup` trains"
-    driver = psutil.Process(mesh.pid("spark"))
-    jvm_of_jobs = next(child.pid for child in driver.children() if child.name() == "java")
-    for pid, program in ((mesh.pid("kafka"), broker()), (jvm_of_jobs, spark())):
+    for service, program in (("kafka", broker()), ("spark", spark())):
+        jvm = next(process for process in mesh.processes(service) if process.name() == "java")
         cache = cache_file(find_java(), program)
-        assert str(cache) in Path(f"/proc/{pid}/maps").read_text(), program.name
+        assert str(cache) in Path(f"/proc/{jvm.pid}/maps").read_text(), program.name
